@@ -1,0 +1,78 @@
+"""The batch-atomic store contract: ordered bytes to bytes, any batch atomic.
+
+Engines: `memory` and `rocksdb`. Doubles for tests: `doubles.mirror`, `doubles.recorder`,
+`doubles.faults`. All pass the one conformance suite in tests/kv.
+
+A store knows nothing of versions, rows or transactions, and callers may use it from any thread.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Protocol
+
+KEY_BYTES_MAX = 64 * 1024
+VALUE_BYTES_MAX = 64 * 1024 * 1024
+SCAN_BATCH_ROWS = 4096
+
+Pair = tuple[bytes, bytes]
+Write = tuple[bytes, bytes | None]
+"""A key with its new value; None deletes the key."""
+
+
+class BatchStore(Protocol):
+    """Ordered bytes to bytes. Every method may raise Unavailable or Corruption, never a bare error."""
+
+    def get(self, key: bytes) -> bytes | None:
+        """The newest value of `key`, or None."""
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        """The newest values, in the order of `keys`; not necessarily of one moment."""
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes | None,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        """Pairs with start <= key < end (None: to the last key), in key order or its reverse, in
+        lists of at most `batch_rows`, none empty. The whole scan sees the moment of its first batch."""
+
+    def scan_values(
+        self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        """The values alone, in key order: what a vectorised decoder wants, at half the cost."""
+
+    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
+        """Apply all or nothing; a later write of one key in the batch wins. With `sync`, return
+        only when it would survive a power cut."""
+
+    def delete_range(self, start: bytes, end: bytes) -> None:
+        """Remove start <= key < end. Atomic, not synced."""
+
+    def sync(self) -> None:
+        """Make everything written before this call survive a power cut. Releases the GIL."""
+
+    def checkpoint(self, directory: Path) -> None:
+        """A consistent copy of the store as of now in `directory`, which must not exist."""
+
+    def ingest(self, files: Sequence[Path]) -> None:
+        """Move sorted files, made by `sorted_file_writer`, into the store: all or nothing."""
+
+    def sorted_file_writer(self, path: Path) -> SortedFileWriter:
+        """A writer of one file for `ingest`."""
+
+    def close(self) -> None:
+        """Release everything; idempotent. Any later call raises Unavailable."""
+
+
+class SortedFileWriter(Protocol):
+    def put(self, key: bytes, value: bytes) -> None:
+        """Append a pair; keys must come in strictly ascending order (InvalidInput otherwise)."""
+
+    def finish(self) -> Path | None:
+        """Close the file; None when nothing was put."""

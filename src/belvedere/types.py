@@ -1,0 +1,123 @@
+"""The SQL types and the Python values that stand for them.
+
+| kind | Python value |
+|---|---|
+| BOOLEAN | bool |
+| SMALLINT, INTEGER, BIGINT | int |
+| NUMERIC | decimal.Decimal (NaN and infinities allowed) |
+| REAL, DOUBLE | float (REAL already rounded to 32 bits) |
+| CHAR, VARCHAR, TEXT | str (CHAR blank-padded to its length) |
+| JSON | str, the text as given |
+| BYTEA | bytes |
+| DATE, TIME, TIMESTAMP | datetime.date, datetime.time, naive datetime.datetime |
+| TIMESTAMPTZ | datetime.datetime in UTC |
+| INTERVAL | Interval(months, days, microseconds) |
+| UUID | uuid.UUID |
+| ARRAY | list of the element's values; in expressions only, never stored |
+| NULL | None; the type of an untyped NULL or string literal is UNKNOWN |
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+MICROSECONDS_PER_DAY = 86_400_000_000
+DAYS_PER_MONTH = 30
+
+
+class Kind(enum.StrEnum):
+    BOOLEAN = "boolean"
+    SMALLINT = "smallint"
+    INTEGER = "integer"
+    BIGINT = "bigint"
+    NUMERIC = "numeric"
+    REAL = "real"
+    DOUBLE = "double precision"
+    CHAR = "character"
+    VARCHAR = "character varying"
+    TEXT = "text"
+    JSON = "json"
+    BYTEA = "bytea"
+    DATE = "date"
+    TIME = "time without time zone"
+    TIMESTAMP = "timestamp without time zone"
+    TIMESTAMPTZ = "timestamp with time zone"
+    INTERVAL = "interval"
+    UUID = "uuid"
+    ARRAY = "array"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class SqlType:
+    """A type with its modifiers. `length` is of CHAR and VARCHAR, `precision`, `scale` of NUMERIC."""
+
+    kind: Kind
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+    element: SqlType | None = None
+
+    def __str__(self) -> str:
+        if self.kind is Kind.ARRAY:
+            return f"{self.element}[]"
+        if self.length is not None:
+            return f"{self.kind.value}({self.length})"
+        if self.precision is not None:
+            return f"{self.kind.value}({self.precision},{self.scale or 0})"
+        return self.kind.value
+
+
+BOOLEAN = SqlType(Kind.BOOLEAN)
+SMALLINT = SqlType(Kind.SMALLINT)
+INTEGER = SqlType(Kind.INTEGER)
+BIGINT = SqlType(Kind.BIGINT)
+NUMERIC = SqlType(Kind.NUMERIC)
+REAL = SqlType(Kind.REAL)
+DOUBLE = SqlType(Kind.DOUBLE)
+TEXT = SqlType(Kind.TEXT)
+VARCHAR = SqlType(Kind.VARCHAR)
+JSON = SqlType(Kind.JSON)
+BYTEA = SqlType(Kind.BYTEA)
+DATE = SqlType(Kind.DATE)
+TIME = SqlType(Kind.TIME)
+TIMESTAMP = SqlType(Kind.TIMESTAMP)
+TIMESTAMPTZ = SqlType(Kind.TIMESTAMPTZ)
+INTERVAL = SqlType(Kind.INTERVAL)
+UUID = SqlType(Kind.UUID)
+UNKNOWN = SqlType(Kind.UNKNOWN)
+
+
+def numeric(precision: int, scale: int = 0) -> SqlType:
+    return SqlType(Kind.NUMERIC, precision=precision, scale=scale)
+
+
+def varchar(length: int) -> SqlType:
+    return SqlType(Kind.VARCHAR, length=length)
+
+
+def char(length: int) -> SqlType:
+    return SqlType(Kind.CHAR, length=length)
+
+
+def array_of(element: SqlType) -> SqlType:
+    return SqlType(Kind.ARRAY, element=element)
+
+
+class Interval(NamedTuple):
+    """PostgreSQL's interval: three independent fields. Comparison is by `span`, not by fields."""
+
+    months: int
+    days: int
+    microseconds: int
+
+    @property
+    def span(self) -> int:
+        """Length in microseconds with 30-day months and 24-hour days: what equality and order use."""
+        days = self.months * DAYS_PER_MONTH + self.days
+        return days * MICROSECONDS_PER_DAY + self.microseconds
+
+
+Row = tuple[Any, ...]
