@@ -1,0 +1,1 @@
+"""What exists: schemas, tables, keys, the foreign-key graph, indexes, views and their states."""

@@ -1,0 +1,167 @@
+"""The catalog at one version: an immutable index over its objects.
+
+Readers hold one Catalog for as long as they need it; a committed change makes a new one that shares
+every unchanged object. Names are looked up as (schema id, name); tables, indexes, sequences and views
+share one name space per schema, as in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Mapping
+from functools import cached_property
+from typing import TypeVar
+
+from belvedere.catalog.model import (
+    FIRST_USER_ID,
+    HEAD_ID,
+    AnyObject,
+    Head,
+    Index,
+    PlainView,
+    Schema,
+    Sequence,
+    State,
+    Table,
+    View,
+)
+from belvedere.errors import InvalidInput
+
+PUBLIC_ID = 10
+BELVEDERE_ID = 11
+
+T = TypeVar("T", Table, Index, Sequence, PlainView, View)
+
+_WHAT = {
+    Table: ("table", "42P01"),
+    Index: ("index", "42704"),
+    Sequence: ("sequence", "42P01"),
+    PlainView: ("view", "42P01"),
+    View: ("materialized view", "42P01"),
+}
+
+
+def empty() -> Catalog:
+    """The catalog of a new store."""
+    return Catalog(
+        {
+            HEAD_ID: Head(id=HEAD_ID, name="head", next_id=FIRST_USER_ID),
+            PUBLIC_ID: Schema(id=PUBLIC_ID, name="public"),
+        }
+    )
+
+
+class Catalog:
+    """All objects at one version, by id, by name and by what they belong to."""
+
+    def __init__(self, objects: Mapping[int, AnyObject]) -> None:
+        self.objects = objects
+        self.compiled: dict[int, object] = {}  # what catalog.relation compiles, kept per object
+
+    @property
+    def head(self) -> Head:
+        head = self.objects[HEAD_ID]
+        assert isinstance(head, Head)
+        return head
+
+    @property
+    def version(self) -> int:
+        return self.head.version
+
+    def replaced(self, changed: Mapping[int, AnyObject | None]) -> Catalog:
+        """A new catalog with these objects put in (None: removed)."""
+        objects = dict(self.objects)
+        for id_, item in changed.items():
+            if item is None:
+                objects.pop(id_, None)
+            else:
+                objects[id_] = item
+        successor = Catalog(objects)
+        successor.compiled = {k: v for k, v in self.compiled.items() if k not in changed}
+        return successor
+
+    # -- by id and name -----------------------------------------------------------------------
+
+    def get(self, id_: int) -> AnyObject | None:
+        return self.objects.get(id_)
+
+    def table(self, id_: int) -> Table:
+        item = self.objects.get(id_)
+        if not isinstance(item, Table) or item.state is State.DROPPED:
+            raise InvalidInput("table does not exist", sqlstate="42P01", id=id_)
+        return item
+
+    def schema_id(self, name: str) -> int:
+        for item in self.schemas:
+            if item.name == name:
+                return item.id
+        raise InvalidInput("schema does not exist", sqlstate="3F000", name=name)
+
+    def find(self, name: str, schema: str = "public") -> AnyObject | None:
+        """The table, index, sequence or view of that name, or None."""
+        return self._by_name.get((self.schema_id(schema), name))
+
+    def expect(self, kind: type[T], name: str, schema: str = "public") -> T:
+        """The object of that kind and name; otherwise InvalidInput with the nearest names as hint."""
+        item = self.find(name, schema)
+        if isinstance(item, kind):
+            return item
+        what, sqlstate = _WHAT[kind]
+        if item is not None:
+            raise InvalidInput(f"not a {what}", sqlstate="42809", name=name)
+        names = [o.name for o in self._by_name.values() if isinstance(o, kind)]
+        near = difflib.get_close_matches(name, names, n=3)
+        hint = f"did you mean {', '.join(near)}?" if near else None
+        raise InvalidInput(f"{what} does not exist", sqlstate=sqlstate, hint=hint, name=name)
+
+    @cached_property
+    def _by_name(self) -> dict[tuple[int, str], AnyObject]:
+        return {
+            (item.schema, item.name): item
+            for item in self.objects.values()
+            if not isinstance(item, Head | Schema) and not is_dropped(item)
+        }
+
+    # -- lists --------------------------------------------------------------------------------
+
+    @cached_property
+    def schemas(self) -> tuple[Schema, ...]:
+        return tuple(o for o in self.objects.values() if isinstance(o, Schema))
+
+    @cached_property
+    def tables(self) -> tuple[Table, ...]:
+        return tuple(self._live(Table))
+
+    @cached_property
+    def views(self) -> tuple[View, ...]:
+        return tuple(self._live(View))
+
+    def _live(self, kind: type[T]) -> Iterable[T]:
+        return (o for o in self.objects.values() if isinstance(o, kind) and not is_dropped(o))
+
+    @cached_property
+    def _indexes_by_table(self) -> dict[int, tuple[Index, ...]]:
+        found: dict[int, tuple[Index, ...]] = {}
+        for index in self._live(Index):
+            found[index.table] = (*found.get(index.table, ()), index)
+        return found
+
+    def indexes_of(self, table: int) -> tuple[Index, ...]:
+        """The table's indexes in every state but dropped, oldest first."""
+        return self._indexes_by_table.get(table, ())
+
+    @cached_property
+    def _views_by_input(self) -> dict[int, tuple[View, ...]]:
+        found: dict[int, tuple[View, ...]] = {}
+        for view in self.views:
+            for relation in view.inputs:
+                found[relation] = (*found.get(relation, ()), view)
+        return found
+
+    def views_over(self, relation: int) -> tuple[View, ...]:
+        """The materialized views whose definition reads this relation."""
+        return self._views_by_input.get(relation, ())
+
+
+def is_dropped(item: AnyObject) -> bool:
+    return getattr(item, "state", None) is State.DROPPED

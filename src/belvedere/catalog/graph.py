@@ -1,0 +1,53 @@
+"""The foreign-key graph, and the rooted trees it makes.
+
+The root of a row is found by following the first enforced NOT NULL foreign key upward until a table
+has none; `root = 'self'` or `root = '<foreign key>'` on a table overrides the rule. A cycle ends where
+it would close: the table that would be visited twice is its own root.
+
+The root key of a row is (root table, primary key of the row's root): the unit of locking.
+"""
+
+from __future__ import annotations
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import ForeignKey, Table
+
+
+def children_of(catalog: Catalog, parent: int) -> tuple[tuple[Table, ForeignKey], ...]:
+    """Every enforced foreign key that points at `parent`, with the table that has it."""
+    return tuple(
+        (table, key)
+        for table in catalog.tables
+        for key in table.foreign_keys
+        if key.parent == parent and key.enforced
+    )
+
+
+def upward_key(table: Table) -> ForeignKey | None:
+    """The foreign key by which rows of this table hang under their parent, if any."""
+    if table.root == "self":
+        return None
+    not_null = {c.slot for c in table.columns if c.not_null}
+    for key in table.foreign_keys:
+        if table.root is not None and key.name != table.root:
+            continue
+        if key.enforced and not_null.issuperset(key.columns):
+            return key
+    return None
+
+
+def root_path(catalog: Catalog, table: Table) -> tuple[ForeignKey, ...]:
+    """The foreign keys from `table` up to its root table; empty when it is a root itself."""
+    path: list[ForeignKey] = []
+    visited = {table.id}
+    key = upward_key(table)
+    while key is not None and key.parent not in visited:
+        path.append(key)
+        visited.add(key.parent)
+        key = upward_key(catalog.table(key.parent))
+    return tuple(path)
+
+
+def root_table(catalog: Catalog, table: Table) -> Table:
+    path = root_path(catalog, table)
+    return catalog.table(path[-1].parent) if path else table

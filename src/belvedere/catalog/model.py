@@ -1,0 +1,218 @@
+"""The objects of the catalog, as they are stored, logged and handed around.
+
+Each object is one row of the system relation CATALOG: key = object id, value = its encoding here. A
+catalog change is thus an ordinary logged change, and replaying the log rebuilds the catalog too.
+
+Invariants
+- Ids are never reused. Ids below 100 belong to the system; `Head` has id 0.
+- An object is immutable; a change stores a new object under the same id. `version` is the catalog
+  version that last changed it, so a commit can tell whether what it planned on still stands.
+- Columns are only ever appended: `Column.slot` is the column's place in the stored row for ever. A
+  dropped column keeps its slot and is written as NULL.
+- Expressions (defaults, checks, index expressions, view definitions) are kept as SQL text.
+"""
+
+from __future__ import annotations
+
+import enum
+
+import msgspec
+
+from belvedere.types import Kind, SqlType
+
+CATALOG_RELATION = 1
+SEQUENCE_RELATION = 2
+HEAD_ID = 0
+FIRST_USER_ID = 100
+
+
+class State(enum.StrEnum):
+    """Who reads and who writes an index or view in each state of its life."""
+
+    BUILDING = "building"  # written by maintenance, read by nobody
+    READY = "ready"  # written and read
+    NEEDS_REBUILD = "needs rebuild"  # the log was trimmed past it; neither
+    DROPPED = "dropped"  # rows stay until the log is trimmed past the drop
+
+
+class Action(enum.StrEnum):
+    """What a foreign key does to children when the parent's key goes away."""
+
+    NO_ACTION = "no action"
+    RESTRICT = "restrict"
+    CASCADE = "cascade"
+    SET_NULL = "set null"
+    SET_DEFAULT = "set default"
+
+
+class Maintenance(enum.StrEnum):
+    IMMEDIATE = "immediate"
+    DEFERRED = "deferred"
+
+
+class Placement(enum.StrEnum):
+    REMOTE = "remote"
+    LOCAL = "local"
+
+
+class TypeName(msgspec.Struct, frozen=True, array_like=True):
+    """SqlType as stored."""
+
+    kind: str
+    length: int | None = None
+    precision: int | None = None
+    scale: int | None = None
+
+    @staticmethod
+    def of(type_: SqlType) -> TypeName:
+        return TypeName(type_.kind.value, type_.length, type_.precision, type_.scale)
+
+    def resolve(self) -> SqlType:
+        return SqlType(Kind(self.kind), self.length, self.precision, self.scale)
+
+
+class Column(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A column. `missing` is the value of rows older than the column, as a one-slot row."""
+
+    name: str
+    type_name: TypeName
+    slot: int
+    not_null: bool = False
+    default: str | None = None
+    missing: bytes | None = None
+    identity: str | None = None  # 'always' or 'by default'
+    generated: str | None = None  # expression of GENERATED ALWAYS AS (..) STORED
+    sequence: int | None = None  # the sequence that feeds a serial or identity column
+    dropped: bool = False
+    hidden: bool = False  # the row id of a table without a primary key
+
+    @property
+    def type(self) -> SqlType:
+        return self.type_name.resolve()
+
+
+class Check(msgspec.Struct, frozen=True, omit_defaults=True):
+    name: str
+    expression: str
+
+
+class ForeignKey(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`columns` and `parent_columns` are slots. `parent_index` is the unique index of the referenced
+    columns, None when they are the parent's primary key; `index` serves look-ups from the parent."""
+
+    name: str
+    columns: tuple[int, ...]
+    parent: int
+    parent_columns: tuple[int, ...]
+    parent_index: int | None = None
+    index: int | None = None
+    on_delete: Action = Action.NO_ACTION
+    on_update: Action = Action.NO_ACTION
+    enforced: bool = True
+    deferrable: bool = False
+    initially_deferred: bool = False
+
+
+class Object(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", kw_only=True):
+    """What every object has. `schema` is the id of its schema (0 for a schema itself)."""
+
+    id: int
+    name: str
+    schema: int = 0
+    version: int = 0
+
+
+class Head(Object, frozen=True, omit_defaults=True, tag="head", kw_only=True):
+    """One per store. Every catalog change writes it, so two of them can never both commit."""
+
+    next_id: int = FIRST_USER_ID
+
+
+class Schema(Object, frozen=True, omit_defaults=True, tag="schema", kw_only=True):
+    pass
+
+
+class Table(Object, frozen=True, omit_defaults=True, tag="table", kw_only=True):
+    columns: tuple[Column, ...]
+    primary_key: tuple[int, ...]
+    primary_key_name: str = ""
+    checks: tuple[Check, ...] = ()
+    foreign_keys: tuple[ForeignKey, ...] = ()
+    root: str | None = None  # 'self', the name of a foreign key, or None for the default rule
+    partitions: int = 1
+    hashed: bool = False
+    state: State = State.READY
+    dropped_at: int = 0
+
+
+class KeyPart(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A column (slot) or an expression (SQL text with its type) of an index key."""
+
+    slot: int | None = None
+    expression: str | None = None
+    type_name: TypeName | None = None
+    descending: bool = False
+    nulls_first: bool | None = None
+
+
+class Index(Object, frozen=True, omit_defaults=True, tag="index", kw_only=True):
+    """A re-keyed projection of `table`: key parts, then the primary key; `include` are slots."""
+
+    table: int
+    parts: tuple[KeyPart, ...]
+    include: tuple[int, ...] = ()
+    unique: bool = False
+    nulls_distinct: bool = True
+    where: str | None = None
+    constraint: bool = False  # made by UNIQUE, not by CREATE INDEX
+    hidden: bool = False  # made by us to serve a foreign key
+    state: State = State.READY
+    maintenance: Maintenance = Maintenance.IMMEDIATE
+    placement: Placement = Placement.REMOTE
+    dropped_at: int = 0
+
+
+class Sequence(Object, frozen=True, omit_defaults=True, tag="sequence", kw_only=True):
+    start: int = 1
+    increment: int = 1
+    minimum: int = 1
+    maximum: int = 2**63 - 1
+    cycle: bool = False
+    cache: int = 32
+    owner: int | None = None
+
+
+class PlainView(Object, frozen=True, omit_defaults=True, tag="plain view", kw_only=True):
+    definition: str
+    columns: tuple[Column, ...] = ()
+
+
+class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True):
+    """A materialized view. `inputs` are the relations its definition reads; `group` its
+    maintenance group (0: immediate); `options` what WITH (..) said, as given."""
+
+    definition: str
+    columns: tuple[Column, ...]
+    inputs: tuple[int, ...]
+    auxiliaries: tuple[int, ...] = ()
+    group: int = 0
+    maintenance: Maintenance = Maintenance.IMMEDIATE
+    placement: Placement = Placement.REMOTE
+    options: dict[str, str] = {}
+    state: State = State.BUILDING
+    dropped_at: int = 0
+
+
+AnyObject = Head | Schema | Table | Index | Sequence | PlainView | View
+Relation = Table | Index | View
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder = msgspec.msgpack.Decoder(AnyObject)
+
+
+def encode(item: AnyObject) -> bytes:
+    return _encoder.encode(item)
+
+
+def decode(data: bytes) -> AnyObject:
+    return _decoder.decode(data)

@@ -1,0 +1,1 @@
+"""How data changes: locks, change log, commit, recovery, watermarks, and what a reader may see."""

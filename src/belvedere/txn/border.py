@@ -1,0 +1,163 @@
+"""The border everybody above transactions sees, and the border both commit protocols stand behind.
+
+Keys here are whole store keys: family, relation id, encoded key (codec.keyspace). They carry their
+relation in bytes 1-5, so one argument says everything.
+
+- `Reader`: rows at one position. A snapshot, a transaction (snapshot plus own writes), the newest
+  state inside the commit section, and a past position all satisfy it.
+- `Writer`: what a participant may do with the rows it derives.
+- `Participant`: constraints, indexes and immediate views. `txn` knows no more of them than this.
+- `Intent`: all that a commit protocol gets to see of a transaction.
+- `CommitProtocol`: `txn/commit/batch.py` for batch-atomic stores, `txn/row` for row-atomic ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple, Protocol
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
+
+
+class Isolation(NamedTuple):
+    name: str
+    snapshot_per_statement: bool = False
+    validates_reads: bool = False
+
+
+READ_COMMITTED = Isolation("read committed", snapshot_per_statement=True)
+SNAPSHOT = Isolation("repeatable read")
+SERIALIZABLE = Isolation("serializable", validates_reads=True)
+
+
+class Snapshot(NamedTuple):
+    """What a reader sees: everything up to `batch` (in memory, this process) = up to `position`."""
+
+    batch: int
+    position: int
+
+
+class RowChange(NamedTuple):
+    """The net effect of a transaction on one row: old is what its snapshot saw."""
+
+    key: bytes
+    old: bytes | None
+    new: bytes | None
+
+    @property
+    def relation(self) -> int:
+        return int.from_bytes(self.key[1:5])
+
+
+class Range(NamedTuple):
+    """start <= key < end."""
+
+    start: bytes
+    end: bytes
+
+
+class LockRequest(NamedTuple):
+    """`kind` is counted and shown ('root', 'table', ...); `shared` holders do not exclude each other."""
+
+    kind: str
+    key: bytes
+    shared: bool = False
+
+
+class Reader(Protocol):
+    """Rows of any relation by key, prefix or range, all at one position."""
+
+    @property
+    def position(self) -> int: ...
+
+    @property
+    def catalog(self) -> Catalog: ...
+
+    def get(self, key: bytes) -> bytes | None: ...
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]: ...
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        """Pairs with start <= key < end in key order (or its reverse), in non-empty lists."""
+
+    def scan_values(
+        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        """The values alone, in key order."""
+
+
+class Writer(Protocol):
+    """Where a participant puts the rows it derives; they become visible with the transaction."""
+
+    def put(self, key: bytes, value: bytes) -> None: ...
+
+    def delete(self, key: bytes) -> None: ...
+
+    def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
+        """Add to linear state (codec.accumulator): commutes with every other transaction's add, so
+        it needs no lock and causes no conflict. The row appears with the first add and vanishes
+        when its row count, amounts[0], returns to zero."""
+
+
+class Participant(Protocol):
+    """What a commit asks for locks, checks and writes. Holds no state between calls."""
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
+        """Locks needed beyond root keys; only the row-atomic commit asks."""
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        """Raise InvalidInput when the changes break a rule, at `reader` (p-1) plus the changes."""
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        """Derived rows for these changes; `reader` shows p-1, without the changes."""
+
+
+ParticipantsFor = Callable[[Catalog, frozenset[int]], tuple[Participant, ...]]
+"""The participants that care for changes of these relations: wired in by the database."""
+
+
+@dataclass(frozen=True, slots=True)
+class Intent:
+    """All that a commit protocol sees of a transaction."""
+
+    transaction: bytes
+    snapshot: Snapshot
+    catalog: Catalog
+    changes: tuple[RowChange, ...]
+    reads: tuple[bytes, ...] = ()
+    ranges: tuple[Range, ...] = ()
+    locks: tuple[LockRequest, ...] = ()
+    schema_changes: bool = False
+    consumer_positions: dict[str, int] = field(default_factory=dict)
+
+
+class Committed(NamedTuple):
+    position: int
+    time: int
+
+
+class CommitProtocol(Protocol):
+    """One transaction's changes become visible, all or none, at one new position.
+
+    Raises Retry (lost a race; nothing happened), InvalidInput (a participant refused; nothing
+    happened), Unavailable (08007: outcome unknown; ask `outcome` after reopening).
+    """
+
+    def commit(self, intent: Intent) -> Committed: ...
+
+    def snapshot(self) -> Snapshot:
+        """Open a snapshot at the published position; it must be given back with `release`."""
+
+    def release(self, snapshot: Snapshot) -> None: ...
+
+    def reader(self, snapshot: Snapshot, catalog: Catalog) -> Reader: ...
