@@ -1,0 +1,28 @@
+# `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
+.DEFAULT_GOAL := check
+.PHONY: check demo format help lint setup test
+BIN := .venv/bin
+
+help: ## list the targets
+	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+
+setup: ## build .venv from requirements.lock; does nothing when that is done
+	@tools/setup.sh
+
+demo: setup ## show what Belvedere does
+	$(BIN)/belvedere demo
+
+check: lint ## format, lint, types, tidy and fast tests, in about a minute
+	$(BIN)/python -m tools.run_tests --fast
+
+test: $(if $(PART),setup,lint) ## everything CI runs; PART=views runs one part
+	$(BIN)/python -m tools.run_tests $(PART)
+
+lint: setup ## format, lint and types only
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+format: setup ## format and sort imports in place
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix-only .

@@ -1,0 +1,1 @@
+"""Scripts that build, test and tidy this repository. Nothing here is shipped."""
