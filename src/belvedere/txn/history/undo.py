@@ -1,0 +1,154 @@
+"""Before-images of recent batches: what lets a snapshot see the past of a store that keeps one version.
+
+Every batch publishes the old values of its keys here, under its batch number, *before* it is written.
+A reader of snapshot b reads the store first and then looks here: the first entry of the key with a
+batch number above b is the value at b; without one, what the store said is.
+
+Invariants
+- Entries of one key are in batch order.
+- An entry goes only when no open snapshot, and not the published batch, is older than it.
+- Changes happen under the publish latch, which the caller holds. `lookup` needs no latch: a dict
+  look-up is atomic, and an entry list is only ever appended to or replaced.
+
+Old values beyond the memory budget move to a scratch store, which is emptied on open: snapshots die
+with the process.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from sortedcontainers import SortedDict
+
+from belvedere.kv.batch import BatchStore
+
+
+class Spilled(NamedTuple):
+    """Where an old value went: its key in the scratch store."""
+
+    id: int
+
+
+class Entry(NamedTuple):
+    batch: int
+    position: int
+    old: bytes | Spilled | None
+
+
+class _Batch(NamedTuple):
+    batch: int
+    keys: tuple[bytes, ...]
+
+
+class UndoIndex:
+    def __init__(self, bytes_max: int, scratch: BatchStore | None = None) -> None:
+        self._entries: SortedDict[bytes, tuple[Entry, ...]] = SortedDict()
+        self._batches: deque[_Batch] = deque()
+        self._bytes = 0
+        self._bytes_max = bytes_max
+        self._scratch = scratch
+        self._spilled = 0
+        self.get = self._entries.get  # one look-up on the point-read path
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+    @property
+    def bytes_in_memory(self) -> int:
+        return self._bytes
+
+    @property
+    def spilled(self) -> int:
+        """How many old values went to the scratch store since it was opened."""
+        return self._spilled
+
+    def publish(self, batch: int, position: int, images: Iterable[tuple[bytes, bytes | None]]) -> None:
+        entries = self._entries
+        keys = []
+        for key, old in images:
+            keys.append(key)
+            entry = Entry(batch, position, self._kept(old))
+            known = entries.get(key)
+            entries[key] = (entry,) if known is None else (*known, entry)
+        self._batches.append(_Batch(batch, tuple(keys)))
+
+    def withdraw(self, batch: int) -> None:
+        """Take back the newest batch, whose write failed."""
+        last = self._batches.pop()
+        assert last.batch == batch
+        for key in last.keys:
+            self._drop(key, lambda entry: entry.batch != batch)
+
+    def purge(self, floor: int) -> None:
+        """Forget the entries of batches at or below `floor`: nobody reads before it any more."""
+        while self._batches and self._batches[0].batch <= floor:
+            for key in self._batches.popleft().keys:
+                self._drop(key, lambda entry: entry.batch > floor)
+
+    def _drop(self, key: bytes, keep: object) -> None:
+        known = self._entries.get(key)
+        if known is None:
+            return
+        kept = tuple(entry for entry in known if keep(entry))  # type: ignore[operator]
+        for entry in known:
+            if entry not in kept:
+                self._forget(entry.old)
+        if kept:
+            self._entries[key] = kept
+        else:
+            del self._entries[key]
+
+    def value_at(self, key: bytes, batch: int, stored: bytes | None) -> bytes | None:
+        """The value of `key` for a reader at `batch` who found `stored` in the store."""
+        for entry in self._entries.get(key, ()):
+            if entry.batch > batch:
+                return self.resolve(entry.old)
+        return stored
+
+    def changed_after(self, key: bytes, batch: int) -> int:
+        """Position of the newest change of `key` after `batch`; 0 when there is none."""
+        known = self._entries.get(key)
+        return known[-1].position if known and known[-1].batch > batch else 0
+
+    def range_changed_after(self, start: bytes, end: bytes, batch: int) -> int:
+        """Position of some change in start <= key < end after `batch`; 0 when there is none."""
+        for key in self._entries.irange(start, end, inclusive=(True, False)):
+            position = self.changed_after(key, batch)
+            if position:
+                return position
+        return 0
+
+    def images(self, start: bytes, end: bytes, batch: int) -> dict[bytes, bytes | None]:
+        """For every key of the range changed after `batch`, its value at `batch`, in key order."""
+        found: dict[bytes, bytes | None] = {}
+        for key in self._entries.irange(start, end, inclusive=(True, False)):
+            for entry in self._entries[key]:
+                if entry.batch > batch:
+                    found[key] = self.resolve(entry.old)
+                    break
+        return found
+
+    def resolve(self, old: bytes | Spilled | None) -> bytes | None:
+        if isinstance(old, Spilled):
+            assert self._scratch is not None
+            return self._scratch.get(old.id.to_bytes(8))
+        return old
+
+    def _kept(self, old: bytes | None) -> bytes | Spilled | None:
+        if old is None:
+            return None
+        if self._scratch is not None and self._bytes + len(old) > self._bytes_max:
+            self._spilled += 1
+            self._scratch.write([(self._spilled.to_bytes(8), old)])
+            return Spilled(self._spilled)
+        self._bytes += len(old)
+        return old
+
+    def _forget(self, old: bytes | Spilled | None) -> None:
+        if isinstance(old, Spilled):
+            assert self._scratch is not None
+            self._scratch.write([(old.id.to_bytes(8), None)])
+        elif old is not None:
+            self._bytes -= len(old)
