@@ -68,8 +68,8 @@ install_packages() {
     rm -f .venv/.complete
     .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip -q
     say "installing the packages of requirements.lock"
-    .venv/bin/python -m pip install -q --disable-pip-version-check --require-hashes \
-        -r requirements.lock
+    .venv/bin/python -m pip install -q --disable-pip-version-check --use-pep517 \
+        --require-hashes -r requirements.lock
     .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps \
         --no-build-isolation --editable .
     .venv/bin/python -m pip check >/dev/null ||
