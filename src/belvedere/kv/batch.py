@@ -12,6 +12,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from belvedere.errors import InvalidInput
+
 KEY_BYTES_MAX = 64 * 1024
 VALUE_BYTES_MAX = 64 * 1024 * 1024
 SCAN_BATCH_ROWS = 4096
@@ -22,7 +24,7 @@ Write = tuple[bytes, bytes | None]
 
 
 class BatchStore(Protocol):
-    """Ordered bytes to bytes. Every method may raise Unavailable or Corruption, never a bare error."""
+    """Ordered bytes to bytes. Any method may raise Unavailable or Corruption, never a bare error."""
 
     def get(self, key: bytes) -> bytes | None:
         """The newest value of `key`, or None."""
@@ -40,7 +42,8 @@ class BatchStore(Protocol):
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
         """Pairs with start <= key < end (None: to the last key), in key order or its reverse, in
-        lists of at most `batch_rows`, none empty. The whole scan sees the moment of its first batch."""
+        lists of at most `batch_rows`, none empty. The whole scan sees the moment of its first
+        batch."""
 
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
@@ -52,7 +55,7 @@ class BatchStore(Protocol):
         only when it would survive a power cut."""
 
     def delete_range(self, start: bytes, end: bytes) -> None:
-        """Remove start <= key < end. Atomic, not synced."""
+        """Remove start <= key < end; nothing when end <= start. Atomic, not synced."""
 
     def sync(self) -> None:
         """Make everything written before this call survive a power cut. Releases the GIL."""
@@ -61,7 +64,9 @@ class BatchStore(Protocol):
         """A consistent copy of the store as of now in `directory`, which must not exist."""
 
     def ingest(self, files: Sequence[Path]) -> None:
-        """Move sorted files, made by `sorted_file_writer`, into the store: all or nothing."""
+        """Move sorted files, made by `sorted_file_writer`, into the store: all or nothing. Of a key
+        in several files the last file wins. What was ingested survives a power cut, even where
+        earlier unsynced writes do not."""
 
     def sorted_file_writer(self, path: Path) -> SortedFileWriter:
         """A writer of one file for `ingest`."""
@@ -76,3 +81,26 @@ class SortedFileWriter(Protocol):
 
     def finish(self) -> Path | None:
         """Close the file; None when nothing was put."""
+
+
+def check_pair(key: bytes, value: bytes | None) -> None:
+    """InvalidInput for a pair no store takes."""
+    if not isinstance(key, bytes) or not (value is None or isinstance(value, bytes)):
+        raise InvalidInput("keys and values must be bytes", sqlstate="42804")
+    if len(key) > KEY_BYTES_MAX:
+        raise InvalidInput(
+            "key is too long", sqlstate="54000", key_bytes=len(key), key_bytes_max=KEY_BYTES_MAX
+        )
+    if value is not None and len(value) > VALUE_BYTES_MAX:
+        raise InvalidInput(
+            "value is too long",
+            sqlstate="54000",
+            value_bytes=len(value),
+            value_bytes_max=VALUE_BYTES_MAX,
+        )
+
+
+def check_scan(limit: int | None, batch_rows: int) -> None:
+    """InvalidInput for a scan that could not end or could not start."""
+    if batch_rows < 1 or (limit is not None and limit < 0):
+        raise InvalidInput("scan limits cannot be negative", limit=limit, batch_rows=batch_rows)

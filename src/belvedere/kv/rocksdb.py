@@ -1,0 +1,281 @@
+"""The batch store on RocksDB, through rocksdict in raw mode, with a single column family.
+
+What is here exists because of what the binding does (docs/decisions/20261115_rocksdict.md): errors
+are bare exceptions, so each call maps them; `close` leaves the lock behind while an iterator or a
+checkpoint object lives, so neither outlives it; a write with the sync option holds the GIL through
+the fsync, so a durable write is a write and then `flush_wal`, which does not; an empty or inverted
+`delete_range` makes every later write fail, so it never reaches the engine.
+
+get and write are the hot paths: one frame and a try above the binding.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from threading import Lock
+from typing import cast
+
+from rocksdict import (
+    Checkpoint,
+    IngestExternalFileOptions,
+    Options,
+    Rdict,
+    RdictIter,
+    ReadOptions,
+    SstFileWriter,
+    WriteBatch,
+)
+
+from belvedere.errors import Corruption, Error, InvalidInput, Unavailable
+from belvedere.kv.batch import (
+    KEY_BYTES_MAX,
+    SCAN_BATCH_ROWS,
+    Pair,
+    SortedFileWriter,
+    Write,
+    check_pair,
+    check_scan,
+)
+from belvedere.kv.files import check_file, check_target, os_errors_mapped
+from belvedere.kv.rocksdb_errors import translated, translated_open
+from belvedere.kv.rocksdb_scan import Scan, ScanRegistry, take_pairs, take_pairs_back, take_values
+from belvedere.kv.rocksdb_settings import CACHE_BYTES, store_options
+
+
+class RocksStore:
+    """A BatchStore in a directory. One process may have it open."""
+
+    __slots__ = (
+        "_close_lock",
+        "_closed",
+        "_database",
+        "_flush_wal",
+        "_get",
+        "_options",
+        "_scans",
+        "_write",
+        "directory",
+    )
+
+    def __init__(self, database: Rdict, directory: Path, options: Options) -> None:
+        self.directory = directory
+        self._database = database
+        self._options = options
+        self._get = database.get
+        self._write = database.write
+        self._flush_wal = database.flush_wal
+        self._scans = ScanRegistry()
+        self._close_lock = Lock()
+        self._closed = False
+
+    @classmethod
+    def open(
+        cls,
+        directory: Path,
+        *,
+        create: bool,
+        salvage: bool = False,
+        cache_bytes: int = CACHE_BYTES,
+    ) -> RocksStore:
+        """Open the store in `directory`; with `create`, make it when there is none.
+
+        A log damaged anywhere but in its last, torn record is refused with Corruption; `salvage`
+        opens it with everything from the first damage on gone.
+        """
+        _check_directory(directory, create)
+        options = store_options(create=create, salvage=salvage, cache_bytes=cache_bytes)
+        try:
+            database = Rdict(str(directory), options)
+        except Exception as error:
+            raise translated_open(error, directory) from error
+        return cls(database, directory, options)
+
+    def get(self, key: bytes) -> bytes | None:
+        try:
+            return self._get(key)
+        except Exception as error:
+            raise self.failed(error) from error
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        try:
+            values = self._get(list(keys))
+        except Exception as error:
+            raise self.failed(error) from error
+        return cast("list[bytes | None]", values)
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes | None,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        check_scan(limit, batch_rows)
+        self._check_open()
+        take = take_pairs_back if reverse else take_pairs
+        return Scan(
+            self,
+            self._scans,
+            take,
+            start,
+            end,
+            reverse=reverse,
+            limit=limit,
+            batch_rows=batch_rows,
+        )
+
+    def scan_values(
+        self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        check_scan(None, batch_rows)
+        self._check_open()
+        return Scan(
+            self,
+            self._scans,
+            take_values,
+            start,
+            end,
+            reverse=False,
+            limit=None,
+            batch_rows=batch_rows,
+        )
+
+    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
+        try:
+            native = WriteBatch(True)
+            for key, value in batch:
+                if value is None:
+                    del native[key]
+                else:
+                    native[key] = value
+            # A batch smaller than the smallest limit holds nothing over any limit.
+            if native.size_in_bytes() > KEY_BYTES_MAX:
+                for key, value in batch:
+                    check_pair(key, value)
+            self._write(native)
+            if sync:
+                self._flush_wal(True)
+        except Exception as error:
+            raise self.failed(error) from error
+
+    def delete_range(self, start: bytes, end: bytes) -> None:
+        self._check_open()
+        if end <= start:
+            return
+        try:
+            self._database.delete_range(start, end)
+        except Exception as error:
+            raise self.failed(error) from error
+
+    def sync(self) -> None:
+        try:
+            self._flush_wal(True)
+        except Exception as error:
+            raise self.failed(error) from error
+
+    def checkpoint(self, directory: Path) -> None:
+        self._check_open()
+        check_target(directory)
+        try:
+            # Dropped at once: the object would keep the database open past `close`.
+            Checkpoint(self._database).create_checkpoint(str(directory))
+        except Exception as error:
+            raise self.failed(error) from error
+
+    def ingest(self, files: Sequence[Path]) -> None:
+        self._check_open()
+        for file in files:
+            check_file(file)
+        if not files:
+            return
+        options = IngestExternalFileOptions()
+        options.set_move_files(True)
+        try:
+            self._database.ingest_external_file([str(file) for file in files], options)
+        except Exception as error:
+            raise self.failed(error) from error
+
+    def sorted_file_writer(self, path: Path) -> SortedFileWriter:
+        self._check_open()
+        check_target(path)
+        return RocksSortedFileWriter(path, self._options)
+
+    def close(self) -> None:
+        with self._close_lock:
+            if self._closed:
+                return
+            self._closed = True
+            self._scans.release_all()
+            try:
+                self._database.close()
+            except Exception as error:
+                raise self.failed(error) from error
+
+    def open_cursor(self, options: ReadOptions) -> RdictIter:
+        """For scans: an iterator that the store can take back."""
+        self._check_open()
+        return self._database.iter(options)
+
+    def failed(self, error: Exception) -> Error:
+        """The error to raise in place of `error`."""
+        return translated(error, self.directory)
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise Unavailable("store is closed", sqlstate="57P01", directory=self.directory)
+
+
+class RocksSortedFileWriter:
+    """Writes one SST file with the settings of the store that will ingest it."""
+
+    __slots__ = ("_count", "_native", "_path")
+
+    def __init__(self, path: Path, options: Options) -> None:
+        self._path = path
+        self._count = 0
+        self._native = SstFileWriter(options)
+        try:
+            self._native.open(str(path))
+        except Exception as error:
+            raise translated(error, path) from error
+
+    def put(self, key: bytes, value: bytes) -> None:
+        if len(key) > KEY_BYTES_MAX or len(value) > KEY_BYTES_MAX:
+            check_pair(key, value)
+        try:
+            self._native[key] = value
+        except Exception as error:
+            if "strict ascending order" in str(error):
+                raise InvalidInput("keys of a sorted file must ascend", key=key) from error
+            raise translated(error, self._path) from error
+        self._count += 1
+
+    def finish(self) -> Path | None:
+        if self._count == 0:
+            del self._native
+            with os_errors_mapped(self._path):
+                self._path.unlink()
+            return None
+        try:
+            self._native.finish()
+        except Exception as error:
+            raise translated(error, self._path) from error
+        return self._path
+
+
+def _check_directory(directory: Path, create: bool) -> None:
+    """Refuse what is no store, and what was one: RocksDB would start afresh over its remains."""
+    if (directory / "CURRENT").is_file():
+        return
+    if directory.exists() and not directory.is_dir():
+        raise InvalidInput("not a directory", sqlstate="3D000", directory=directory)
+    remains = sorted(path.name for path in directory.glob("*.sst"))
+    remains += sorted(path.name for path in directory.glob("MANIFEST-*"))
+    remains += sorted(path.name for path in directory.glob("*.log"))
+    if remains:
+        raise Corruption("store has lost its root file", directory=directory, found=remains[:5])
+    if not create:
+        raise InvalidInput("no store in this directory", sqlstate="3D000", directory=directory)

@@ -1,0 +1,183 @@
+"""Scans over a live RocksDB iterator, and the way a store takes them back when it closes.
+
+Three properties of the binding shape this file (each has a test):
+  - `Rdict.items()` and `values()` end without a word at a block they cannot read, so a damaged
+    store would look merely shorter. The plain iterator has `status()`: it is asked at every end.
+  - An iterator keeps its database open, lock included, after `close()`. So the store knows every
+    scan that holds one, and releases it first.
+  - The lower bound of a read option overwrites the upper bound; reverse scans compare keys instead.
+
+A live iterator sees the moment of its creation, which is the first `next` of the scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from threading import Lock
+from typing import Any, Generic, Protocol, TypeVar
+from weakref import WeakSet
+
+from rocksdict import RdictIter, ReadOptions
+
+from belvedere.errors import Error
+from belvedere.kv.batch import Pair
+
+Row = TypeVar("Row")
+Take = Callable[[RdictIter, int, bytes], list[Row]]
+"""Draw up to so many rows from the cursor, none before the start key."""
+
+
+class ScanOwner(Protocol):
+    """The store, as a scan sees it."""
+
+    def open_cursor(self, options: ReadOptions) -> RdictIter:
+        """A new iterator; fails when the store is closed."""
+
+    def failed(self, error: Exception) -> Error:
+        """The error to raise instead of `error`."""
+
+
+class ScanRegistry:
+    """Every scan that may hold an iterator: in a call right now, or between two batches."""
+
+    __slots__ = ("between", "running")
+
+    def __init__(self) -> None:
+        self.running: set[Scan[Any]] = set()
+        self.between: WeakSet[Scan[Any]] = WeakSet()
+
+    def release_all(self) -> None:
+        """Take back every iterator, waiting for batches being read. A scan that begins after the
+        store was marked closed gets no iterator, so none is missed."""
+        for scan in [*self.running, *self.between]:
+            scan.release()
+
+
+class Scan(Generic[Row]):
+    """One scan, in batches. The iterator lives from the first batch to the last."""
+
+    __slots__ = (
+        "__weakref__",
+        "_batch_rows",
+        "_cursor",
+        "_done",
+        "_end",
+        "_left",
+        "_lock",
+        "_owner",
+        "_registry",
+        "_reverse",
+        "_start",
+        "_take",
+    )
+
+    def __init__(
+        self,
+        owner: ScanOwner,
+        registry: ScanRegistry,
+        take: Take[Row],
+        start: bytes,
+        end: bytes | None,
+        *,
+        reverse: bool,
+        limit: int | None,
+        batch_rows: int,
+    ) -> None:
+        self._owner = owner
+        self._registry = registry
+        self._take = take
+        self._start = start
+        self._end = end
+        self._reverse = reverse
+        self._left = limit
+        self._batch_rows = batch_rows
+        self._lock = Lock()
+        self._cursor: RdictIter | None = None
+        self._done = limit == 0 or (end is not None and end <= start)
+
+    def __iter__(self) -> Iterator[list[Row]]:
+        return self
+
+    def __next__(self) -> list[Row]:
+        running = self._registry.running
+        running.add(self)
+        try:
+            with self._lock:
+                rows = [] if self._done else self._next_batch()
+        finally:
+            running.discard(self)
+        if not rows:
+            raise StopIteration
+        return rows
+
+    def release(self) -> None:
+        """Let go of the iterator. Asked for more, the scan wants a new one from the closed store,
+        which refuses: a scan cut short never looks like one that ended."""
+        with self._lock:
+            self._cursor = None
+
+    def _next_batch(self) -> list[Row]:
+        try:
+            first = self._cursor is None
+            cursor = self._cursor or self._open()
+            left = self._left
+            wanted = self._batch_rows if left is None else min(self._batch_rows, left)
+            rows = self._take(cursor, wanted, self._start)
+            if len(rows) < wanted:
+                cursor.status()
+                self._finish()
+            elif left == wanted:
+                self._finish()
+            else:
+                self._keep(cursor, first)
+                self._left = None if left is None else left - wanted
+        except Exception as error:
+            self._finish()
+            raise self._owner.failed(error) from error
+        return rows
+
+    def _open(self) -> RdictIter:
+        options = ReadOptions()
+        if self._end is not None:
+            options.set_iterate_upper_bound(self._end)
+        cursor = self._owner.open_cursor(options)
+        if not self._reverse:
+            cursor.seek(self._start)
+        elif self._end is None:
+            cursor.seek_to_last()
+        else:
+            cursor.seek_for_prev(self._end)
+        return cursor
+
+    def _keep(self, cursor: RdictIter, first: bool) -> None:
+        self._cursor = cursor
+        if first:
+            self._registry.between.add(self)
+
+    def _finish(self) -> None:
+        self._done = True
+        self._cursor = None
+
+
+# Zipping the bound methods keeps the per-row work in C: 0.47 us a pair against 0.54 in a loop.
+
+
+def take_pairs(cursor: RdictIter, wanted: int, start: bytes) -> list[Pair]:
+    rows = zip(iter(cursor.key, None), iter(cursor.value, None), iter(cursor.next, True))
+    return [(key, value) for key, value, _ in islice(rows, wanted)]
+
+
+def take_values(cursor: RdictIter, wanted: int, start: bytes) -> list[bytes]:
+    rows = zip(iter(cursor.value, None), iter(cursor.next, True))
+    return [value for value, _ in islice(rows, wanted)]
+
+
+def take_pairs_back(cursor: RdictIter, wanted: int, start: bytes) -> list[Pair]:
+    pairs: list[Pair] = []
+    rows = zip(iter(cursor.key, None), iter(cursor.value, None), iter(cursor.prev, True))
+    for key, value, _ in islice(rows, wanted):
+        if key < start:
+            break
+        pairs.append((key, value))
+    return pairs
