@@ -1,0 +1,222 @@
+r"""Compound keys as ordered bytes: order(a, b) = order(encode a, encode b).
+
+A key is the codec's prefix, then the columns one after the other, each a tag byte and a payload
+(`codec.key_parts`):
+
+| tag | ascending | descending |
+|---|---|---|
+| value | 01 | FE |
+| NULL, first | 00 | FD |
+| NULL, last | 02 | FF |
+
+NULLs come last ascending and first descending unless the column says otherwise, as in PostgreSQL.
+
+Invariants: no encoding is a prefix of another one of the same columns; all keys that agree in the
+first k columns are one range; values that are equal in SQL are equal bytes (1.0 and 1.00, 0.0 and
+-0.0, 'a' and 'a ' as CHAR, one month and 30 days), so decoding gives back the canonical one.
+
+    KeyCodec((KeyColumn(BIGINT), KeyColumn(TEXT))).encode((7, "a"))
+    01 80 00 00 00 00 00 00 07  01 61 00 00
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from belvedere.codec.compile import compile_function, indent
+from belvedere.codec.faults import DECODE_ERRORS, ENCODE_ERRORS, refuse
+from belvedere.codec.key_parts import CONSTANTS, Part, part_of
+from belvedere.codec.keyspace import next_prefix
+from belvedere.errors import Corruption, InvalidInput
+from belvedere.types import Row, SqlType
+
+KeyRange = tuple[bytes, bytes | None]
+"""start <= key < end; None: no end, which cannot happen below a prefix of the key space."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeyColumn:
+    """`nulls_first` None means PostgreSQL's default: NULLs are larger than every value."""
+
+    type: SqlType
+    descending: bool = False
+    nulls_first: bool | None = None
+
+    @property
+    def value_tag(self) -> bytes:
+        return b"\xfe" if self.descending else b"\x01"
+
+    @property
+    def null_tag(self) -> bytes:
+        first = self.descending if self.nulls_first is None else self.nulls_first
+        if self.descending:
+            return b"\xfd" if first else b"\xff"
+        return b"\x00" if first else b"\x02"
+
+
+class KeyCodec:
+    """The keys of one relation. Immutable; its functions are compiled on first use."""
+
+    def __init__(self, columns: tuple[KeyColumn, ...], prefix: bytes = b"") -> None:
+        self.columns = columns
+        self.prefix = prefix
+        self.types = tuple(column.type for column in columns)
+        self._parts = tuple(part_of(column.type, column.descending) for column in columns)
+        self._prefix_encoders: dict[int, Callable[[Row], bytes]] = {}
+        self._column_encoders: dict[int, Callable[[Any], bytes]] = {}
+
+    @cached_property
+    def encode(self) -> Callable[[Row], bytes]:
+        """The key of a full tuple of values, prefix included."""
+        return self._compile_encoder(len(self.columns))
+
+    @cached_property
+    def encode1(self) -> Callable[[Any], bytes]:
+        """Like `encode`, of the bare value of the first column; further columns are left open."""
+        lines = _column_source(0, self._parts[0], "value")
+        lines += ["return k0"]
+        return self._compile("encode1", "value", lines, 1, "(value,)")
+
+    @cached_property
+    def decode(self) -> Callable[[bytes], Row]:
+        """The canonical values of a key. Corruption when the bytes are no key of this codec."""
+        count = len(self.columns)
+        lines = ["if not key.startswith(PREFIX): raise ValueError", f"p = {len(self.prefix)}"]
+        for index, (column, part) in enumerate(zip(self.columns, self._parts)):
+            lines += _read_source(index, column, part)
+        values = "".join(f"v{index}, " for index in range(count))
+        lines += ["if p != len(key): raise ValueError", f"return ({values})"]
+        body = ["try:", *indent(lines), "except DECODE_ERRORS as error:"]
+        body += ["    raise Corruption('key cannot be decoded', key=key.hex()) from error"]
+        space = CONSTANTS | {"PREFIX": self.prefix}
+        space |= {"DECODE_ERRORS": DECODE_ERRORS, "Corruption": Corruption}
+        return compile_function("decode", "key", body, space)
+
+    def encode_prefix(self, values: Row) -> bytes:
+        """What every key starts with whose first columns have these values."""
+        count = len(values)
+        encoder = self._prefix_encoders.get(count)
+        if encoder is None:
+            if count > len(self.columns):
+                refuse(self.types, values, stored=False)
+            encoder = self._prefix_encoders[count] = self._compile_encoder(count)
+        return encoder(values)
+
+    def prefix_range(self, values: Row) -> KeyRange:
+        """Every key whose first columns have these values; None stands for NULL."""
+        start = self.encode_prefix(values)
+        return start, next_prefix(start)
+
+    def range(
+        self,
+        prefix_values: Row,
+        low: Any = None,
+        low_inclusive: bool = True,
+        high: Any = None,
+        high_inclusive: bool = True,
+    ) -> KeyRange:
+        """Keys with these first values whose next column lies between the bounds; None: no bound.
+
+        A bounded range holds no NULLs, as no comparison with NULL is true; without any bound it is
+        `prefix_range`. Use `null_range` and `not_null_range` for IS NULL and IS NOT NULL.
+        """
+        if low is None and high is None:
+            return self.prefix_range(prefix_values)
+        start, end = self.not_null_range(prefix_values)
+        base = self.encode_prefix(prefix_values)
+        index = len(prefix_values)
+        first, last = (low, low_inclusive), (high, high_inclusive)
+        if self.columns[index].descending:
+            first, last = last, first
+        if first[0] is not None:
+            bound = base + self.encode_column(index, first[0])
+            start = bound if first[1] else _after(bound)
+        if last[0] is not None:
+            bound = base + self.encode_column(index, last[0])
+            end = _after(bound) if last[1] else bound
+        if end is not None and start > end:
+            return start, start
+        return start, end
+
+    def null_range(self, prefix_values: Row) -> KeyRange:
+        """Keys with these first values whose next column is NULL."""
+        column = self._next_column(prefix_values)
+        start = self.encode_prefix(prefix_values) + column.null_tag
+        return start, next_prefix(start)
+
+    def not_null_range(self, prefix_values: Row) -> KeyRange:
+        """Keys with these first values whose next column is not NULL."""
+        column = self._next_column(prefix_values)
+        start = self.encode_prefix(prefix_values) + column.value_tag
+        return start, next_prefix(start)
+
+    def encode_column(self, index: int, value: Any) -> bytes:
+        """Tag and payload of one column, without prefix and neighbours."""
+        encoder = self._column_encoders.get(index)
+        if encoder is None:
+            encoder = KeyCodec((self.columns[index],)).encode1
+            self._column_encoders[index] = encoder
+        return encoder(value)
+
+    def _next_column(self, prefix_values: Row) -> KeyColumn:
+        if len(prefix_values) >= len(self.columns):
+            raise InvalidInput(
+                "no key column is left for a range",
+                sqlstate="42601",
+                columns=len(self.columns),
+                found=len(prefix_values),
+            )
+        return self.columns[len(prefix_values)]
+
+    def _compile_encoder(self, count: int) -> Callable[[Row], bytes]:
+        if count == 0:
+            lines = ["() = values", "return H0"]
+        else:
+            lines = ["".join(f"v{index}, " for index in range(count)) + "= values"]
+            for index in range(count):
+                lines += _column_source(index, self._parts[index], f"v{index}")
+            lines += ["return " + " + ".join(f"k{index}" for index in range(count))]
+        return self._compile("encode", "values", lines, count, "values")
+
+    def _compile(
+        self, name: str, parameter: str, lines: list[str], count: int, values: str
+    ) -> Callable[..., Any]:
+        body = ["try:", *indent(lines), "except ENCODE_ERRORS as error:"]
+        body += [f"    refuse(TYPES, {values}, stored=False, cause=error)"]
+        space = CONSTANTS | {"ENCODE_ERRORS": ENCODE_ERRORS, "refuse": refuse}
+        space |= {"TYPES": self.types[:count], "H0": self.prefix}
+        for index, column in enumerate(self.columns[:count]):
+            before = self.prefix if index == 0 else b""
+            space[f"H{index}"] = before + column.value_tag
+            space[f"N{index}"] = before + column.null_tag
+            space[f"pack{index}"] = struct.Struct(f">{len(before) + 1}sQ").pack
+        return compile_function(name, parameter, body, space)
+
+
+def _column_source(index: int, part: Part, variable: str) -> list[str]:
+    """Lines that set k{index} to the column's bytes, constant head included."""
+    if part.number is not None:
+        result = f"pack{index}(H{index}, {part.number})"
+    else:
+        result = f"H{index} + {part.payload}"
+    lines = [f"if {variable} is None: k{index} = N{index}", "else:"]
+    lines += indent([*part.prepare, f"k{index} = {result}"])
+    return [line.replace("{v}", variable) for line in lines]
+
+
+def _read_source(index: int, column: KeyColumn, part: Part) -> list[str]:
+    lines = ["t = key[p]; p += 1", f"if t == {column.value_tag[0]}:"]
+    lines += indent(line.replace("{v}", f"v{index}") for line in part.read)
+    lines += [f"elif t == {column.null_tag[0]}: v{index} = None", "else: raise ValueError"]
+    return lines
+
+
+def _after(bound: bytes) -> bytes:
+    """The first key behind all that start with `bound`."""
+    end = next_prefix(bound)
+    assert end is not None, "a bound holds a value tag, which is never 0xff"
+    return end

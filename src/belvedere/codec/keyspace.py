@@ -1,0 +1,146 @@
+"""Every key family of a store, listed once.
+
+A key is one family byte and what the family says (integers are big-endian, so keys sort by them):
+
+| family | byte | then | value |
+|---|---|---|---|
+| meta | 0x01 | name, UTF-8 | whatever the name says |
+| log | 0x02 | position, u64 | one log record (`codec.record`) |
+| watermark | 0x03 | maintenance group id, u32 | position of the group |
+| rows | 0x10 | relation id, u32; encoded key (`codec.keys`) | a row (`codec.rows`) |
+
+Every table, index, view and auxiliary view is a relation. Relation ids below `USER_RELATIONS_FROM`
+belong to the system. Ids are never reused.
+
+Invariants: two families never share a key; all keys of a relation are one range; no key starts with
+0xFF, so that every prefix has a next one.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+
+from belvedere.errors import Corruption, InvalidInput
+
+STORE_FORMAT = 1
+
+META = 0x01
+LOG = 0x02
+WATERMARK = 0x03
+ROWS = 0x10
+
+CATALOG_RELATION = 1
+SEQUENCE_RELATION = 2
+USER_RELATIONS_FROM = 100
+
+POSITION_MAX = 2**63 - 1
+RELATION_MAX = 2**32 - 1
+ROW_PREFIX_BYTES = 5
+
+_family_and_u32 = struct.Struct(">BI")
+_family_and_u64 = struct.Struct(">BQ")
+
+
+@dataclass(frozen=True, slots=True)
+class MetaKey:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogKey:
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
+class WatermarkKey:
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
+class RowKey:
+    """`key` is the encoded key alone, without family and relation."""
+
+    relation: int
+    key: bytes
+
+
+ParsedKey = MetaKey | LogKey | WatermarkKey | RowKey
+
+
+def meta_key(name: str) -> bytes:
+    return b"\x01" + name.encode()
+
+
+def log_key(position: int) -> bytes:
+    if not 0 <= position <= POSITION_MAX:
+        raise InvalidInput("position out of range", sqlstate="22003", found=position)
+    return _family_and_u64.pack(LOG, position)
+
+
+def watermark_key(group: int) -> bytes:
+    return _family_and_u32.pack(WATERMARK, _u32(group))
+
+
+def row_prefix(relation: int) -> bytes:
+    """What every key of the relation starts with: the `prefix` of its KeyCodec."""
+    return _family_and_u32.pack(ROWS, _u32(relation))
+
+
+def meta_range() -> tuple[bytes, bytes]:
+    return b"\x01", b"\x02"
+
+
+def log_range(from_exclusive: int, to_inclusive: int) -> tuple[bytes, bytes]:
+    """The keys of the records from < position <= to; an empty range when there are none."""
+    start = _after_log_key(from_exclusive)
+    return start, max(start, _after_log_key(to_inclusive))
+
+
+def watermark_range() -> tuple[bytes, bytes]:
+    return b"\x03", b"\x04"
+
+
+def relation_range(relation: int) -> tuple[bytes, bytes]:
+    """Every key of one relation."""
+    prefix = row_prefix(relation)
+    end = next_prefix(prefix)
+    assert end is not None, "a row prefix never consists of 0xff alone"
+    return prefix, end
+
+
+def next_prefix(prefix: bytes) -> bytes | None:
+    """The smallest bytes greater than every key with that prefix; None when there are none."""
+    head = prefix.rstrip(b"\xff")
+    if not head:
+        return None
+    return head[:-1] + bytes((head[-1] + 1,))
+
+
+def parse(key: bytes) -> ParsedKey:
+    """What a key is. Corruption when it belongs to no family."""
+    try:
+        match key[0]:
+            case 0x01:
+                return MetaKey(key[1:].decode())
+            case 0x02:
+                return LogKey(_family_and_u64.unpack(key)[1])
+            case 0x03:
+                return WatermarkKey(_family_and_u32.unpack(key)[1])
+            case 0x10:
+                return RowKey(_family_and_u32.unpack_from(key)[1], key[ROW_PREFIX_BYTES:])
+    except (IndexError, UnicodeDecodeError, struct.error) as error:
+        raise Corruption("key does not follow its family", key=key.hex()) from error
+    raise Corruption("key of an unknown family", key=key.hex())
+
+
+def _after_log_key(position: int) -> bytes:
+    if not 0 <= position <= POSITION_MAX:
+        raise InvalidInput("position out of range", sqlstate="22003", found=position)
+    return _family_and_u64.pack(LOG, position + 1)
+
+
+def _u32(number: int) -> int:
+    if not 0 <= number <= RELATION_MAX:
+        raise InvalidInput("relation or group id out of range", sqlstate="22003", found=number)
+    return number
