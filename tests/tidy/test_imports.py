@@ -1,0 +1,108 @@
+"""Imports go down only, and the check notices when one does not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tools import imports
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+
+
+def test_repository_imports_go_down_only() -> None:
+    assert imports.check(REPOSITORY) == []
+
+
+def plant(root: Path, **modules: str) -> Path:
+    """Modules by name, with `__` for a dot: kv__memory is src/belvedere/kv/memory.py."""
+    for name, text in modules.items():
+        path = root / "src/belvedere" / (name.replace("__", "/") + ".py")
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text)
+    return root
+
+
+def test_import_of_a_lower_layer_passes(tmp_path: Path) -> None:
+    tree = plant(
+        tmp_path,
+        txn__commit="from belvedere.catalog import model\nfrom belvedere.errors import Retry\n",
+        catalog__model="from belvedere import errors\n",
+        errors="",
+    )
+    assert imports.check(tree) == []
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "from belvedere.txn.commit import run\n",
+        "from belvedere.txn import commit\n",
+        "import belvedere.txn.commit\n",
+        "from ..txn import commit\n",
+        "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    import belvedere.txn.commit\n",
+        "def f():\n    import belvedere.txn.commit  # heavy\n",
+    ],
+)
+def test_import_of_a_higher_layer_fails(tmp_path: Path, code: str) -> None:
+    tree = plant(tmp_path, txn__commit="", catalog__model=code)
+    [problem] = imports.check(tree)
+    assert "src/belvedere/catalog/model.py" in problem
+    assert "catalog imports txn, which is not below it" in problem
+
+
+@pytest.mark.parametrize(
+    ("one", "other"), [("sql", "txn"), ("kv", "codec"), ("pipeline", "advisor"), ("kv", "remote")]
+)
+def test_siblings_do_not_see_each_other(tmp_path: Path, one: str, other: str) -> None:
+    tree = plant(tmp_path, **{f"{one}__a": f"from belvedere.{other} import b\n", f"{other}__b": ""})
+    assert f"{one} imports {other}" in imports.check(tree)[0]
+
+
+def test_import_of_the_top_package_from_below_fails(tmp_path: Path) -> None:
+    tree = plant(tmp_path, __init__="connect = 1\n", kv__a="from belvedere import connect\n")
+    (tmp_path / "src/belvedere/__init__.py").write_text("connect = 1\n")
+    assert "kv imports __init__" in imports.check(tree)[0]
+
+
+def test_unknown_subpackage_fails(tmp_path: Path) -> None:
+    tree = plant(tmp_path, helpers__a="")
+    assert "helpers has no place in LAYERS" in imports.check(tree)[0]
+
+
+def test_cycle_inside_a_subpackage_fails(tmp_path: Path) -> None:
+    tree = plant(
+        tmp_path,
+        kv__a="from belvedere.kv import b\n",
+        kv__b="from belvedere.kv.c import x\n",
+        kv__c="from belvedere.kv import a\n",
+    )
+    [problem] = imports.check(tree)
+    cycle = problem.removeprefix("import cycle: ").split(" -> ")
+    assert set(cycle) == {"belvedere.kv.a", "belvedere.kv.b", "belvedere.kv.c"}
+    assert cycle[cycle.index("belvedere.kv.a") + 1] == "belvedere.kv.b"
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f():\n    import json\n",
+        "class A:\n    async def f(self):\n        from json import dumps\n",
+    ],
+)
+def test_import_inside_a_function_fails(tmp_path: Path, code: str) -> None:
+    tree = plant(tmp_path, kv__a=code)
+    [problem] = imports.check(tree)
+    assert "import inside a function" in problem
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "def f():\n    import pyspark  # heavy\n",
+        "def f():\n    from pyspark.sql import (  # heavy\n        Row,\n    )\n",
+    ],
+)
+def test_heavy_import_inside_a_function_passes(tmp_path: Path, code: str) -> None:
+    assert imports.check(plant(tmp_path, kv__a=code)) == []
