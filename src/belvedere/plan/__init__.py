@@ -1,0 +1,2 @@
+"""The one plan language: expressions, functions, relational nodes over weighted rows, the
+printer."""

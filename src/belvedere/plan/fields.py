@@ -1,0 +1,18 @@
+"""The columns of a node's rows."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from belvedere.types import SqlType
+
+
+class Field(NamedTuple):
+    """A column of a node's rows. Names are for people and result headers; they need not be
+    unique."""
+
+    name: str
+    type: SqlType
+
+
+Fields = tuple[Field, ...]
