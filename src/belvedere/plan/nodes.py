@@ -24,7 +24,15 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from belvedere.plan.access import FULL, Access
-from belvedere.plan.dml import Delete, Insert, Update
+from belvedere.plan.dml import (
+    Assignment,
+    Delete,
+    Insert,
+    OnConflict,
+    RowCheck,
+    RowRules,
+    Update,
+)
 from belvedere.plan.expressions import (
     AggregateCall,
     Expression,
@@ -445,3 +453,53 @@ Node = (
 ORDINALITY = Field("ordinality", BIGINT)
 GROUPING_TYPE = INTEGER
 EMPTY_ROW = Values(((),), ())
+
+__all__ = [
+    "EMPTY_ROW",
+    "FULL",
+    "GROUPING_TYPE",
+    "ORDINALITY",
+    "Access",
+    "Aggregate",
+    "Assignment",
+    "Changes",
+    "Cte",
+    "CteScan",
+    "Delete",
+    "Distinct",
+    "Field",
+    "Fields",
+    "Filter",
+    "Frame",
+    "FrameBound",
+    "FrameMode",
+    "FrameSide",
+    "Insert",
+    "Join",
+    "JoinKey",
+    "JoinKind",
+    "JoinMethod",
+    "Limit",
+    "Lock",
+    "LockTarget",
+    "Lookup",
+    "Node",
+    "OnConflict",
+    "Project",
+    "RecursiveUnion",
+    "RowCheck",
+    "RowRules",
+    "Scan",
+    "SetKind",
+    "SetOperation",
+    "Sort",
+    "State",
+    "TableCall",
+    "TableFunction",
+    "TopN",
+    "Update",
+    "Values",
+    "VirtualScan",
+    "Window",
+    "With",
+]

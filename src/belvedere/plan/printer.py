@@ -5,8 +5,8 @@
         Scan orders (id, total) prefix customer = $1
 
 `exact` adds to every column its place in the row (`total#3`) and to outer columns their depth,
-which is what tests of the binder need and people do not. `note` may add text to a node's line: estimates,
-the chosen tier, actual rows.
+which is what tests of the binder need and people do not. `note` may add text to a node's line:
+estimates, the chosen tier, actual rows.
 """
 
 from __future__ import annotations
