@@ -14,7 +14,7 @@ relation in bytes 1-5, so one argument says everything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from belvedere.catalog.catalog import Catalog
@@ -33,18 +33,22 @@ SERIALIZABLE = Isolation("serializable", validates_reads=True)
 
 
 class Snapshot(NamedTuple):
-    """What a reader sees: everything up to `batch` (in memory, this process) = up to `position`."""
+    """What a reader sees: everything up to `batch` (in memory, this process) = up to `position`.
+
+    A maintenance batch moves `batch` but not `position`, so the two are counted apart."""
 
     batch: int
     position: int
+    catalog: Catalog
 
 
 class RowChange(NamedTuple):
-    """The net effect of a transaction on one row: old is what its snapshot saw."""
+    """The net effect of a transaction on one row: `old` is what it saw at batch `seen`."""
 
     key: bytes
     old: bytes | None
     new: bytes | None
+    seen: int = 0
 
     @property
     def relation(self) -> int:
@@ -132,13 +136,11 @@ class Intent:
 
     transaction: bytes
     snapshot: Snapshot
-    catalog: Catalog
     changes: tuple[RowChange, ...]
-    reads: tuple[bytes, ...] = ()
+    reads: frozenset[bytes] = frozenset()
     ranges: tuple[Range, ...] = ()
     locks: tuple[LockRequest, ...] = ()
-    schema_changes: bool = False
-    consumer_positions: dict[str, int] = field(default_factory=dict)
+    isolation: Isolation = SNAPSHOT
 
 
 class Committed(NamedTuple):
@@ -160,4 +162,7 @@ class CommitProtocol(Protocol):
 
     def release(self, snapshot: Snapshot) -> None: ...
 
-    def reader(self, snapshot: Snapshot, catalog: Catalog) -> Reader: ...
+    def reader(self, snapshot: Snapshot) -> Reader: ...
+
+    def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
+        """Raise Retry when a commit after the snapshot is already known to have changed `key`."""

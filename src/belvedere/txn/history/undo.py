@@ -79,26 +79,26 @@ class UndoIndex:
         last = self._batches.pop()
         assert last.batch == batch
         for key in last.keys:
-            self._drop(key, lambda entry: entry.batch != batch)
+            self._keep(key, 0, batch - 1)
 
     def purge(self, floor: int) -> None:
         """Forget the entries of batches at or below `floor`: nobody reads before it any more."""
         while self._batches and self._batches[0].batch <= floor:
             for key in self._batches.popleft().keys:
-                self._drop(key, lambda entry: entry.batch > floor)
+                self._keep(key, floor + 1, None)
 
-    def _drop(self, key: bytes, keep: object) -> None:
-        known = self._entries.get(key)
-        if known is None:
-            return
-        kept = tuple(entry for entry in known if keep(entry))  # type: ignore[operator]
-        for entry in known:
-            if entry not in kept:
+    def _keep(self, key: bytes, low: int, high: int | None) -> None:
+        """Drop the key's entries outside low <= batch <= high."""
+        kept = []
+        for entry in self._entries.get(key, ()):
+            if entry.batch >= low and (high is None or entry.batch <= high):
+                kept.append(entry)
+            else:
                 self._forget(entry.old)
         if kept:
-            self._entries[key] = kept
+            self._entries[key] = tuple(kept)
         else:
-            del self._entries[key]
+            self._entries.pop(key, None)
 
     def value_at(self, key: bytes, batch: int, stored: bytes | None) -> bytes | None:
         """The value of `key` for a reader at `batch` who found `stored` in the store."""

@@ -1,0 +1,143 @@
+"""A relation made ready for work: its key codec, its row layout, and what is checked on every row.
+
+Compiled once per object and catalog, kept in `Catalog.compiled`.
+
+- A table stores whole rows by slot; its key is the primary key.
+- An index stores (key parts, primary key, included columns); its key is the key parts followed by
+  the primary key, so that equal values stay apart and a look-up is a prefix range.
+- A view's form is decided by the part that compiles views; only its prefix is known here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Column, Index, KeyPart, Table
+from belvedere.codec import keyspace
+from belvedere.codec.keys import KeyCodec, KeyColumn
+from belvedere.codec.rows import RowLayout, Slot
+from belvedere.errors import Corruption
+from belvedere.types import Row, SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledTable:
+    table: Table
+    key: KeyCodec
+    layout: RowLayout
+    key_of: Callable[[Row], bytes]
+    encode: Callable[[Row], bytes]
+    decode: Callable[[bytes], Row]
+    not_null: tuple[tuple[int, str], ...]
+    live: tuple[Column, ...]
+    start: bytes
+    end: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledIndex:
+    """`row` of an index is (key part values, primary key values, included values)."""
+
+    index: Index
+    key: KeyCodec
+    layout: RowLayout
+    parts: int
+    primary_key: tuple[int, ...]
+    start: bytes
+    end: bytes
+
+
+def compiled_table(catalog: Catalog, id_: int) -> CompiledTable:
+    found = catalog.compiled.get(id_)
+    if isinstance(found, CompiledTable):
+        return found
+    compiled = _compile_table(catalog.table(id_))
+    catalog.compiled[id_] = compiled
+    return compiled
+
+
+def compiled_index(catalog: Catalog, id_: int) -> CompiledIndex:
+    found = catalog.compiled.get(id_)
+    if isinstance(found, CompiledIndex):
+        return found
+    index = catalog.get(id_)
+    if not isinstance(index, Index):
+        raise Corruption("index is not in the catalog", id=id_)
+    compiled = _compile_index(index, catalog.table(index.table))
+    catalog.compiled[id_] = compiled
+    return compiled
+
+
+def table_layout(columns: tuple[Column, ...]) -> RowLayout:
+    return RowLayout(tuple(Slot(column.type, missing_value(column)) for column in columns))
+
+
+def missing_value(column: Column) -> Any:
+    """What rows older than the column have in it."""
+    if column.missing is None:
+        return None
+    return RowLayout((Slot(column.type, None),)).decode(column.missing)[0]
+
+
+def missing_bytes(type_: SqlType, value: Any) -> bytes | None:
+    """`Column.missing` of a value."""
+    return None if value is None else RowLayout((Slot(type_, None),)).encode((value,))
+
+
+def _compile_table(table: Table) -> CompiledTable:
+    prefix = keyspace.row_prefix(table.id)
+    start, end = keyspace.relation_range(table.id)
+    key = KeyCodec(tuple(KeyColumn(table.columns[s].type) for s in table.primary_key), prefix)
+    layout = table_layout(table.columns)
+    return CompiledTable(
+        table=table,
+        key=key,
+        layout=layout,
+        key_of=_key_of(key, table.primary_key),
+        encode=layout.encode,
+        decode=layout.decode,
+        not_null=tuple(
+            (c.slot, c.name) for c in table.columns if c.not_null and not c.dropped
+        ),
+        live=tuple(c for c in table.columns if not c.dropped),
+        start=start,
+        end=end,
+    )
+
+
+def _key_of(key: KeyCodec, slots: tuple[int, ...]) -> Callable[[Row], bytes]:
+    if len(slots) == 1:
+        only, encode1 = slots[0], key.encode1
+        return lambda row: encode1(row[only])
+    encode = key.encode
+    return lambda row: encode(tuple([row[slot] for slot in slots]))
+
+
+def _compile_index(index: Index, table: Table) -> CompiledIndex:
+    prefix = keyspace.row_prefix(index.id)
+    start, end = keyspace.relation_range(index.id)
+    columns = [_key_column(part, table) for part in index.parts]
+    columns += [KeyColumn(table.columns[slot].type) for slot in table.primary_key]
+    included = [table.columns[slot].type for slot in index.include]
+    types = [column.type for column in columns] + included
+    return CompiledIndex(
+        index=index,
+        key=KeyCodec(tuple(columns), prefix),
+        layout=RowLayout(tuple(Slot(type_, None) for type_ in types)),
+        parts=len(index.parts),
+        primary_key=tuple(range(len(index.parts), len(columns))),
+        start=start,
+        end=end,
+    )
+
+
+def _key_column(part: KeyPart, table: Table) -> KeyColumn:
+    if part.slot is not None:
+        type_ = table.columns[part.slot].type
+    else:
+        assert part.type_name is not None
+        type_ = part.type_name.resolve()
+    return KeyColumn(type_, part.descending, part.nulls_first)

@@ -1,0 +1,305 @@
+"""The batch-atomic commit: one short section, in position order, one batch per transaction.
+
+    section   conflicts and catalog checked against the newest written state; participants check and
+              derive their rows at p-1; log record, base rows and derived rows written as one batch
+    group     (durability full) one sync and one anchor for everybody who wrote before it began
+    publish   readers see position p; then the commit is acknowledged
+
+Invariants: positions are dense and taken only in the section; a transaction that fails in the section
+leaves nothing; after a failed write or sync nothing more is written, and reads go on at the published
+position.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from belvedere import failpoints
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.codec import accumulator, keyspace
+from belvedere.codec.record import Change, encode_record, record_hash
+from belvedere.config import Config
+from belvedere.errors import Corruption, Error, Retry, Unavailable
+from belvedere.kv.batch import BatchStore, Write
+from belvedere.txn.border import (
+    Committed,
+    Intent,
+    Participant,
+    ParticipantsFor,
+    Reader,
+    RowChange,
+    Snapshot,
+)
+from belvedere.txn.commit.group import GroupSync
+from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.history.readers import NewestReader
+
+PREFIX = keyspace.ROW_PREFIX_BYTES
+CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
+
+
+class Written(NamedTuple):
+    """The newest written state: what the next commit builds on."""
+
+    snapshot: Snapshot
+    hash: int
+
+
+class BatchCommit:
+    def __init__(
+        self,
+        store: BatchStore,
+        visibility: Visibility,
+        written: Written,
+        *,
+        config: Config,
+        clock_us: Callable[[], int],
+        participants_for: ParticipantsFor,
+        anchor: Callable[[int, int], None] | None,
+    ) -> None:
+        """`anchor` makes (position, hash) durable; None: durability off."""
+        self._store = store
+        self._visibility = visibility
+        self._written = written
+        self._clock_us = clock_us
+        self._participants_for = participants_for
+        self._section = threading.Lock()
+        self._section_wait_s = config.section_wait_ms_max / 1000
+        self._group = (
+            GroupSync(visibility, store.sync, anchor, lambda: self._written) if anchor else None
+        )
+        self._failure: Unavailable | None = None
+        self._outcomes: OrderedDict[bytes, int] = OrderedDict()
+        self._outcomes_max = config.outcomes_kept
+        self.snapshot = visibility.open
+        self.release = visibility.release
+        self.reader = visibility.reader
+
+    @property
+    def newest(self) -> Written:
+        return self._written
+
+    def commit(self, intent: Intent) -> Committed:
+        if failpoints.armed:
+            failpoints.hit("commit.before_section")
+        self._enter()
+        try:
+            time = self._clock_us()
+            state = self._append(intent, time)
+        finally:
+            self._section.release()
+        if self._group is not None:
+            self._group.wait(state.batch)
+        if failpoints.armed:
+            failpoints.hit("acknowledge.before")
+        return Committed(state.position, time)
+
+    def outcome(self, transaction: bytes) -> int | None:
+        """The position of a recent commit of this process, if it is one."""
+        return self._outcomes.get(transaction)
+
+    def exclusively(self, action: Callable[[Written], None]) -> None:
+        """Run `action` in the section, when nothing is being written: checkpoints."""
+        self._enter()
+        try:
+            action(self._written)
+        finally:
+            self._section.release()
+
+    def write_derived(self, batch: Sequence[Write], claimed: Snapshot | None = None) -> None:
+        """Write rows that are not logged (views, watermarks) as one batch of its own."""
+        self._enter()
+        try:
+            if failpoints.armed:
+                failpoints.hit("maintain.before_write")
+            last = self._written.snapshot
+            successor = Snapshot(last.batch + 1, last.position, last.catalog)
+            self._write(batch, successor, lambda: self._old_values(batch), 0)
+            self._written = Written(successor, self._written.hash)
+            if failpoints.armed:
+                failpoints.hit("maintain.after_write")
+        finally:
+            self._section.release()
+        if self._group is not None:
+            self._group.wait(successor.batch)
+
+    # -- inside the section -------------------------------------------------------------------
+
+    def _enter(self) -> None:
+        if not self._section.acquire(timeout=self._section_wait_s):
+            raise Unavailable("commit section is busy", sqlstate="55P03")
+        failure = self._failure or (self._group.failure if self._group else None)
+        if failure is not None:
+            self._section.release()
+            raise Unavailable(
+                "the store is read-only after a failure",
+                sqlstate="25006",
+                detail=failure.message,
+                hint="reopen the store",
+            ) from failure
+
+    def _append(self, intent: Intent, time: int) -> Snapshot:
+        last, last_hash = self._written
+        position = last.position + 1
+        catalog = last.catalog
+        changes = intent.changes
+        self._require_no_conflict(intent)
+        if catalog is not intent.snapshot.catalog:
+            self._require_same_objects(intent, catalog)
+        relations = frozenset([change.key[:PREFIX] for change in changes])
+        if CATALOG_PREFIX in relations:
+            catalog = changed_catalog(catalog, changes)
+        participants = self._participants_for(
+            catalog, frozenset([int.from_bytes(r[1:]) for r in relations])
+        )
+        record = encode_record(
+            position,
+            last_hash,
+            catalog.version,
+            time,
+            intent.transaction,
+            [Change(int.from_bytes(k[1:PREFIX]), k[PREFIX:], old, new) for k, old, new, _ in changes],
+        )
+        batch: list[Write] = [(keyspace.log_key(position), record)]
+        batch += [(change.key, change.new) for change in changes]
+        derived = self._derive(participants, changes, catalog) if participants else []
+        batch += derived
+        successor = Snapshot(last.batch + 1, position, catalog)
+        self._write(batch, successor, lambda: self._images(changes, derived), 1)
+        self._written = Written(successor, record_hash(record))
+        self._remember(intent.transaction, position)
+        return successor
+
+    def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
+        if failpoints.armed and failpoints.planted("conflict_unchecked"):
+            return
+        lost_to = self._visibility.undo.changed_after(key, snapshot.batch)
+        if lost_to:
+            raise _conflict(lost_to, "a row it wrote was changed by another transaction")
+
+    def _require_no_conflict(self, intent: Intent) -> None:
+        undo = self._visibility.undo
+        if not len(undo) or (failpoints.armed and failpoints.planted("conflict_unchecked")):
+            return
+        for change in intent.changes:
+            lost_to = undo.changed_after(change.key, change.seen)
+            if lost_to:
+                raise _conflict(lost_to, "a row it wrote was changed by another transaction")
+        if intent.isolation.validates_reads:
+            self._validate_reads(intent)
+
+    def _validate_reads(self, intent: Intent) -> None:
+        undo, batch = self._visibility.undo, intent.snapshot.batch
+        if failpoints.armed and failpoints.planted("reads_unvalidated"):
+            return
+        for key in intent.reads:
+            lost_to = undo.changed_after(key, batch)
+            if lost_to:
+                raise _conflict(lost_to, "a row it read was changed by another transaction")
+        if failpoints.armed and failpoints.planted("ranges_unvalidated"):
+            return
+        with self._visibility.latch:
+            for start, end in intent.ranges:
+                lost_to = undo.range_changed_after(start, end, batch)
+                if lost_to:
+                    raise _conflict(lost_to, "a range it read was changed by another transaction")
+
+    def _require_same_objects(self, intent: Intent, catalog: Catalog) -> None:
+        planned = intent.snapshot.catalog.version
+        for relation in {change.relation for change in intent.changes}:
+            item = catalog.get(relation)
+            if relation >= model.FIRST_USER_ID and (
+                item is None or is_dropped(item) or item.version > planned
+            ):
+                raise _conflict(self._written.snapshot.position, "a table it wrote was redefined")
+
+    def _derive(
+        self, participants: tuple[Participant, ...], changes: tuple[RowChange, ...], catalog: Catalog
+    ) -> list[Write]:
+        reader = NewestReader(self._store, self._written.snapshot.position, catalog)
+        for participant in participants:
+            participant.check(changes, reader)
+        writer = DerivedRows(reader)
+        for participant in participants:
+            participant.writes(changes, reader, writer)
+        return writer.writes()
+
+    def _write(
+        self,
+        batch: Sequence[Write],
+        successor: Snapshot,
+        images: Callable[[], Sequence[tuple[bytes, bytes | None]]],
+        own: int,
+    ) -> None:
+        try:
+            self._visibility.write(batch, successor, images, own)
+        except Error as error:
+            if error.sqlstate.startswith(("53", "58", "XX")):
+                self._failure = Unavailable(
+                    "the store could not be written", sqlstate=error.sqlstate, detail=error.message
+                )
+            raise
+
+    def _images(
+        self, changes: tuple[RowChange, ...], derived: list[Write]
+    ) -> Sequence[tuple[bytes, bytes | None]]:
+        base = [(change.key, change.old) for change in changes]
+        return base + self._old_values(derived) if derived else base
+
+    def _old_values(self, batch: Sequence[Write]) -> list[tuple[bytes, bytes | None]]:
+        keys = [key for key, _ in batch]
+        return list(zip(keys, self._store.multi_get(keys), strict=True))
+
+    def _remember(self, transaction: bytes, position: int) -> None:
+        self._outcomes[transaction] = position
+        if len(self._outcomes) > self._outcomes_max:
+            self._outcomes.popitem(last=False)
+
+
+class DerivedRows:
+    """The Writer of a commit: derived rows, later ones winning, sums added to what is stored."""
+
+    __slots__ = ("_reader", "_rows")
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self._rows: dict[bytes, bytes | None] = {}
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._rows[key] = value
+
+    def delete(self, key: bytes) -> None:
+        self._rows[key] = None
+
+    def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
+        stored = self._rows[key] if key in self._rows else self._reader.get(key)
+        self._rows[key] = accumulator.add(stored, payload, amounts)
+
+    def writes(self) -> list[Write]:
+        return list(self._rows.items())
+
+
+def changed_catalog(catalog: Catalog, changes: Sequence[RowChange]) -> Catalog:
+    """The catalog after the catalog rows among these changes."""
+    changed: dict[int, model.AnyObject | None] = {}
+    for change in changes:
+        if change.key.startswith(CATALOG_PREFIX):
+            stored = change.new if change.new is not None else change.old
+            if stored is None:
+                raise Corruption("a catalog change without a row")
+            item = model.decode(stored)
+            changed[item.id] = item if change.new is not None else None
+    return catalog.replaced(changed)
+
+
+def _conflict(lost_to: int, detail: str) -> Retry:
+    return Retry(
+        "could not serialize access due to concurrent update",
+        lost_to=lost_to,
+        detail=detail,
+        hint="run the transaction again",
+    )

@@ -1,0 +1,153 @@
+"""What readers may see, and who is looking.
+
+Two states matter: `written`, the newest batch in the store, known only to the commit section; and
+`published`, the newest batch that readers may see. With durability off they are the same; with
+durability full a batch is published when the sync that covers it is done, and the undo index hides it
+until then.
+
+The latch guards the pair (store contents, undo index) against a snapshot being opened in between. It
+is held for one store write at most, never for a sync.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+
+from belvedere import failpoints
+from belvedere.kv.batch import BatchStore, Write
+from belvedere.txn.border import Snapshot
+from belvedere.txn.history.readers import SnapshotReader
+from belvedere.txn.history.undo import UndoIndex
+
+Images = Callable[[], Sequence[tuple[bytes, bytes | None]]]
+"""Old values of the keys about to be written; called only when somebody may want them."""
+
+
+class Visibility:
+    def __init__(self, store: BatchStore, undo: UndoIndex, start: Snapshot, *, hold: bool) -> None:
+        self._store = store
+        self.undo = undo
+        self.latch = threading.Lock()
+        self.published = start
+        self.written = start
+        self._hold = hold  # written batches stay hidden until publish() is called
+        self._hidden: deque[Snapshot] = deque()
+        self._open: dict[int, int] = {}
+        self._open_count = 0
+        self._moved = threading.Condition()
+        self._waiting = 0
+
+    # -- snapshots ----------------------------------------------------------------------------
+
+    def open(self) -> Snapshot:
+        """A snapshot of what is published now; to be given back."""
+        with self.latch:
+            snapshot = self.published
+            self._open[snapshot.batch] = self._open.get(snapshot.batch, 0) + 1
+            self._open_count += 1
+        return snapshot
+
+    def release(self, snapshot: Snapshot) -> None:
+        with self.latch:
+            self._open_count -= 1
+            left = self._open[snapshot.batch] - 1
+            if left:
+                self._open[snapshot.batch] = left
+            else:
+                del self._open[snapshot.batch]
+                if len(self.undo):
+                    self._purge()
+
+    def reader(self, snapshot: Snapshot) -> SnapshotReader:
+        return SnapshotReader(self._store, self.undo, self.latch, snapshot)
+
+    @property
+    def open_count(self) -> int:
+        return self._open_count
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def write(self, batch: Sequence[Write], successor: Snapshot, images: Images, own: int) -> None:
+        """Write a batch that makes `successor` the newest state. `own` is how many open snapshots
+        belong to the writer, who will not read through them again."""
+        with self.latch:
+            if failpoints.armed:
+                self._write_with_failpoints(batch, successor, images)
+            else:
+                kept = self._hold or self._open_count > own
+                if kept:
+                    self.undo.publish(successor.batch, successor.position, images())
+                try:
+                    self._store.write(batch)
+                except BaseException:
+                    if kept:
+                        self.undo.withdraw(successor.batch)
+                    raise
+            self.written = successor
+            if self._hold:
+                self._hidden.append(successor)
+                return
+            self.published = successor
+        self._announce()
+
+    def _write_with_failpoints(
+        self, batch: Sequence[Write], successor: Snapshot, images: Images
+    ) -> None:
+        skipped = failpoints.planted("undo_skipped")
+        late = failpoints.planted("undo_after_write")
+        failpoints.hit("commit.before_undo")
+        old = images()
+        if not skipped and not late:
+            self.undo.publish(successor.batch, successor.position, old)
+        try:
+            failpoints.hit("commit.before_write")
+            if failpoints.planted("torn_batch"):
+                self._store.write(batch[:2])
+                failpoints.hit("commit.after_write")
+                self._store.write(batch[2:])
+            else:
+                self._store.write(batch)
+        except BaseException:
+            if not skipped and not late:
+                self.undo.withdraw(successor.batch)
+            raise
+        failpoints.hit("commit.after_write")
+        if late:
+            self.undo.publish(successor.batch, successor.position, old)
+
+    def publish(self, through: Snapshot) -> None:
+        """Let readers see everything up to `through`, which is durable."""
+        if failpoints.armed:
+            failpoints.hit("publish.before")
+        with self.latch:
+            while self._hidden and self._hidden[0].batch <= through.batch:
+                self.published = self._hidden.popleft()
+            self._purge()
+        self._announce()
+        if failpoints.armed:
+            failpoints.hit("publish.after")
+
+    def _purge(self) -> None:
+        floor = min(self._open, default=self.published.batch)
+        floor = min(floor, self.published.batch)
+        if failpoints.armed and failpoints.planted("undo_purged_early"):
+            floor = self.published.batch
+        self.undo.purge(floor)
+
+    # -- waiting ------------------------------------------------------------------------------
+
+    def _announce(self) -> None:
+        if self._waiting:
+            with self._moved:
+                self._moved.notify_all()
+
+    def wait_past(self, position: int, timeout_s: float | None) -> bool:
+        """Block until something after `position` is published; False when the time is up."""
+        with self._moved:
+            self._waiting += 1
+            try:
+                return self._moved.wait_for(lambda: self.published.position > position, timeout_s)
+            finally:
+                self._waiting -= 1

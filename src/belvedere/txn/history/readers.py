@@ -1,0 +1,156 @@
+"""Readers of the embedded engine: at a snapshot, at the newest written state, at a past position.
+
+All of them satisfy `border.Reader`.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.kv.batch import SCAN_BATCH_ROWS, BatchStore, Pair
+from belvedere.txn.border import Snapshot
+from belvedere.txn.history.merge import Overlay, merge_scan
+from belvedere.txn.history.undo import UndoIndex
+
+T = TypeVar("T")
+
+
+class SnapshotReader:
+    """The store as of a snapshot: what it holds now, with later batches undone."""
+
+    __slots__ = ("_batch", "_get", "_latch", "_store", "_undo", "_undo_get", "catalog", "position")
+
+    def __init__(
+        self, store: BatchStore, undo: UndoIndex, latch: threading.Lock, snapshot: Snapshot
+    ) -> None:
+        self._store = store
+        self._get = store.get
+        self._undo = undo
+        self._undo_get = undo.get
+        self._latch = latch
+        self._batch = snapshot.batch
+        self.position = snapshot.position
+        self.catalog: Catalog = snapshot.catalog
+
+    def get(self, key: bytes) -> bytes | None:
+        stored = self._get(key)
+        entries = self._undo_get(key)  # after the store: see UndoIndex
+        if entries is not None:
+            return self._undo.value_at(key, self._batch, stored)
+        return stored
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        stored = self._store.multi_get(keys)
+        if len(self._undo):
+            value_at, batch = self._undo.value_at, self._batch
+            return [value_at(key, batch, value) for key, value in zip(keys, stored, strict=True)]
+        return stored
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        if limit is not None:
+            batch_rows = min(batch_rows, max(limit, 1))
+        batches = self._store.scan(start, end, reverse=reverse, batch_rows=batch_rows)
+        first = next(batches, None)  # opens the iterator before the undo index is looked at
+        overlay = self._overlay(start, end)
+        return merge_scan(_chain(first, batches), overlay, reverse=reverse, limit=limit)
+
+    def scan_values(
+        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        values = self._store.scan_values(start, end, batch_rows=batch_rows)
+        first = next(values, None)
+        if not self._overlay(start, end):
+            return _chain(first, values)
+        pairs = self.scan(start, end, batch_rows=batch_rows)
+        return ([value for _, value in batch] for batch in pairs)
+
+    def _overlay(self, start: bytes, end: bytes) -> Overlay:
+        if not len(self._undo):
+            return {}
+        with self._latch:
+            return self._undo.images(start, end, self._batch)
+
+
+class NewestReader:
+    """The newest written state: only inside the commit section, where nobody else writes."""
+
+    __slots__ = ("_store", "catalog", "get", "multi_get", "position", "scan_values")
+
+    def __init__(self, store: BatchStore, position: int, catalog: Catalog) -> None:
+        self._store = store
+        self.get = store.get
+        self.multi_get = store.multi_get
+        self.scan_values = store.scan_values
+        self.position = position
+        self.catalog = catalog
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        return self._store.scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
+
+
+class OverlayReader:
+    """Another reader with some keys replaced: a past position, or state plus pending rows."""
+
+    __slots__ = ("_overlay", "_under", "catalog", "position")
+
+    def __init__(
+        self,
+        under: SnapshotReader | NewestReader,
+        overlay: Overlay,
+        position: int,
+        catalog: Catalog,
+    ) -> None:
+        self._under = under
+        self._overlay = overlay
+        self.position = position
+        self.catalog = catalog
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._overlay[key] if key in self._overlay else self._under.get(key)
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.get(key) for key in keys]
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        mine = {k: v for k, v in self._overlay.items() if start <= k < end}
+        batches = self._under.scan(start, end, reverse=reverse, batch_rows=batch_rows)
+        return merge_scan(batches, mine, reverse=reverse, limit=limit)
+
+    def scan_values(
+        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        pairs = self.scan(start, end, batch_rows=batch_rows)
+        return ([value for _, value in batch] for batch in pairs)
+
+
+def _chain(first: T | None, rest: Iterator[T]) -> Iterator[T]:
+    if first is not None:
+        yield first
+    yield from rest

@@ -1,0 +1,188 @@
+"""Locks held by transactions: root keys and whole tables, each kind counted and visible.
+
+Acquired at the first write of a root, kept to the end of the transaction. A request that would close
+a cycle of waiting is refused at once with 40P01: the requester is the victim, so nobody else is hurt and
+nobody waits for a timeout. Every wait has a deadline (55P03).
+
+Queues are fair: a request waits behind every earlier one it conflicts with, so a stream of shared
+holders cannot starve an exclusive one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from belvedere import failpoints
+from belvedere.errors import Retry, Unavailable
+from belvedere.txn.border import LockRequest
+
+Owner = bytes
+"""A transaction id."""
+
+Resource = tuple[str, bytes]
+
+
+class HeldLock(NamedTuple):
+    """A row of the system table of locks."""
+
+    kind: str
+    key: bytes
+    owner: Owner
+    shared: bool
+    granted: bool
+
+
+@dataclass(slots=True)
+class _Request:
+    owner: Owner
+    shared: bool
+    wake: threading.Event | None = None  # None: granted without waiting
+
+
+@dataclass(slots=True)
+class _Queue:
+    """Granted requests first, then those waiting, in order of arrival."""
+
+    granted: list[_Request] = field(default_factory=list)
+    waiting: list[_Request] = field(default_factory=list)
+
+
+class LockTable:
+    def __init__(self, wait_ms_max: int, clock: Callable[[], float]) -> None:
+        self._wait_ms_max = wait_ms_max
+        self._clock = clock
+        self._mutex = threading.Lock()
+        self._queues: dict[Resource, _Queue] = {}
+        self._waits_on: dict[Owner, Resource] = {}
+        self.acquired: Counter[str] = Counter()
+        self.waited: Counter[str] = Counter()
+        self.deadlocks = 0
+
+    def acquire(self, owner: Owner, request: LockRequest, wait_ms: int | None = None) -> bool:
+        """Take the lock; True when it had to wait. The owner must not hold it already."""
+        resource = (request.kind, request.key)
+        mine = _Request(owner, request.shared)
+        with self._mutex:
+            self.acquired[request.kind] += 1
+            queue = self._queues.get(resource)
+            if queue is None:
+                self._queues[resource] = _Queue([mine])
+                return False
+            if not queue.waiting and _compatible(mine, queue.granted):
+                queue.granted.append(mine)
+                return False
+            self._enqueue(mine, resource, queue)
+        self._wait(mine, resource, wait_ms)
+        return True
+
+    def _enqueue(self, mine: _Request, resource: Resource, queue: _Queue) -> None:
+        mine.wake = threading.Event()
+        queue.waiting.append(mine)
+        self._waits_on[mine.owner] = resource
+        self.waited[resource[0]] += 1
+        cycle = self._cycle(mine.owner)
+        if failpoints.armed and failpoints.planted("lock_order_inverted"):
+            cycle = None
+        if cycle:
+            self._leave(mine, resource, queue)
+            self.deadlocks += 1
+            raise Retry(
+                "deadlock detected",
+                sqlstate="40P01",
+                detail="waiting in a circle: " + " -> ".join(o.hex()[-8:] for o in cycle),
+                hint="run the transaction again",
+                kind=resource[0],
+            )
+
+    def _wait(self, mine: _Request, resource: Resource, wait_ms: int | None) -> None:
+        assert mine.wake is not None
+        limit_ms = self._wait_ms_max if wait_ms is None else wait_ms
+        if mine.wake.wait(limit_ms / 1000):
+            return
+        with self._mutex:
+            if mine.wake.is_set():
+                return
+            queue = self._queues[resource]
+            holders = ", ".join(r.owner.hex()[-8:] for r in queue.granted)
+            self._leave(mine, resource, queue)
+        raise Unavailable(
+            "lock wait timed out",
+            sqlstate="55P03",
+            detail=f"held by {holders}",
+            hint="try again, or raise lock_timeout",
+            kind=resource[0],
+            wait_ms=limit_ms,
+        )
+
+    def _leave(self, mine: _Request, resource: Resource, queue: _Queue) -> None:
+        queue.waiting.remove(mine)
+        self._waits_on.pop(mine.owner, None)
+        self._grant(resource, queue)
+
+    def _cycle(self, start: Owner) -> list[Owner] | None:
+        """The owners of a circle of waiting through `start`, if there is one."""
+        stack = [(start, [start])]
+        seen = set()
+        while stack:
+            owner, path = stack.pop()
+            for blocker in self._blockers(owner):
+                if blocker == start:
+                    return [*path, start]
+                if blocker not in seen:
+                    seen.add(blocker)
+                    stack.append((blocker, [*path, blocker]))
+        return None
+
+    def _blockers(self, owner: Owner) -> Iterable[Owner]:
+        resource = self._waits_on.get(owner)
+        if resource is None:
+            return
+        queue = self._queues[resource]
+        mine = next(r for r in queue.waiting if r.owner == owner)
+        ahead = queue.waiting[: queue.waiting.index(mine)]
+        for other in (*queue.granted, *ahead):
+            if other.owner != owner and not (mine.shared and other.shared):
+                yield other.owner
+
+    def release(self, owner: Owner, requests: Iterable[LockRequest]) -> None:
+        """Give these locks back and wake whoever can go on."""
+        if failpoints.armed and failpoints.planted("lock_kept"):
+            return
+        with self._mutex:
+            for request in requests:
+                resource = (request.kind, request.key)
+                queue = self._queues[resource]
+                if not queue.waiting and len(queue.granted) == 1:
+                    del self._queues[resource]
+                    continue
+                queue.granted = [r for r in queue.granted if r.owner != owner]
+                self._grant(resource, queue)
+
+    def _grant(self, resource: Resource, queue: _Queue) -> None:
+        while queue.waiting and _compatible(queue.waiting[0], queue.granted):
+            request = queue.waiting.pop(0)
+            queue.granted.append(request)
+            self._waits_on.pop(request.owner, None)
+            assert request.wake is not None
+            request.wake.set()
+        if not queue.granted and not queue.waiting:
+            self._queues.pop(resource, None)
+
+    def held(self) -> list[HeldLock]:
+        """Everything granted and everything waited for, for the system table."""
+        with self._mutex:
+            return [
+                HeldLock(kind, key, request.owner, request.shared, granted)
+                for (kind, key), queue in self._queues.items()
+                for granted, requests in ((True, queue.granted), (False, queue.waiting))
+                for request in requests
+            ]
+
+
+def _compatible(mine: _Request, granted: list[_Request]) -> bool:
+    """Whether `mine` can stand beside these. An owner's own shared lock does not hinder it."""
+    return all((mine.shared and r.shared) or r.owner == mine.owner for r in granted)

@@ -1,0 +1,161 @@
+"""The change log: every commit, in one order, with old and new rows.
+
+Records live in the store itself, under the key family `log`, and are written in the same batch as
+the rows they describe. The log is read from a position, as records or as Arrow batches; a reader
+that has caught up waits for more without polling.
+
+Trimming never passes a consumer. A consumer is a name with the position it has applied (a deferred
+view, a stream, a backup); one that would hold back more than the retention cap is cut off and listed
+in `lost`, so that its owner can rebuild.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Iterator
+
+import pyarrow as pa
+
+from belvedere import failpoints
+from belvedere.codec import keyspace
+from belvedere.codec.record import Record, decode_record, records_to_arrow
+from belvedere.errors import InvalidInput, Unavailable
+from belvedere.kv.batch import BatchStore
+from belvedere.txn.commit.visibility import Visibility
+
+_CONSUMER = "consumer/"
+_POSITION = struct.Struct(">Q")
+
+
+class Log:
+    def __init__(self, store: BatchStore, visibility: Visibility, retention_max: int) -> None:
+        self._store = store
+        self._visibility = visibility
+        self._retention_max = retention_max
+        self._mutex = threading.Lock()
+        self._pins: dict[int, int] = {}
+        self._pin_number = 0
+        self.consumers = dict(_load_consumers(store))
+        self.lost: set[str] = set()
+
+    @property
+    def last(self) -> int:
+        """The newest published position."""
+        return self._visibility.published.position
+
+    @property
+    def first(self) -> int:
+        """The oldest position still in the log; last + 1 when the log is empty."""
+        start, end = keyspace.log_range(0, keyspace.POSITION_MAX)
+        for batch in self._store.scan(start, end, limit=1):
+            key = keyspace.parse(batch[0][0])
+            assert isinstance(key, keyspace.LogKey)
+            return key.position
+        return self.last + 1
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def read_bytes(
+        self, after: int, through: int | None = None, *, batch_rows: int = 1024
+    ) -> Iterator[list[bytes]]:
+        """Encoded records with after < position <= through (None: what is published now)."""
+        through = self.last if through is None else min(through, self.last)
+        self._require(after, through)
+        start, end = keyspace.log_range(after, through)
+        return self._store.scan_values(start, end, batch_rows=batch_rows)
+
+    def read(self, after: int, through: int | None = None) -> Iterator[Record]:
+        """The records themselves; each is verified."""
+        for batch in self.read_bytes(after, through):
+            for data in batch:
+                yield decode_record(data)
+
+    def read_arrow(
+        self, after: int, through: int | None = None, *, batch_rows: int = 8192
+    ) -> Iterator[pa.RecordBatch]:
+        """One row a change: position, time, transaction, relation, kind, key, old, new."""
+        for batch in self.read_bytes(after, through, batch_rows=batch_rows):
+            yield records_to_arrow(batch)
+
+    def tail(self, after: int, timeout_s: float | None = None) -> Iterator[Record]:
+        """The records after `after`, waiting for one when there is none yet; ends when nothing came
+        for `timeout_s`."""
+        while self.last > after or self._visibility.wait_past(after, timeout_s):
+            for record in self.read(after):
+                after = record.position
+                yield record
+
+    def _require(self, after: int, through: int) -> None:
+        if after < through and after + 1 < self.first:
+            raise InvalidInput(
+                "position is no longer in the log",
+                sqlstate="22023",
+                hint="read the tables at the newest position instead",
+                position_wanted=after + 1,
+                first=self.first,
+            )
+
+    # -- consumers and trimming ---------------------------------------------------------------
+
+    def consume(self, name: str, position: int) -> None:
+        """Remember that consumer `name` has applied everything up to `position`."""
+        with self._mutex:
+            known = self.consumers.get(name, 0)
+            if position < known:
+                raise InvalidInput("a consumer cannot go back", name=name, at=known)
+            self._store.write([(keyspace.meta_key(_CONSUMER + name), _POSITION.pack(position))])
+            self.consumers[name] = position
+
+    def forget(self, name: str) -> None:
+        with self._mutex:
+            self._store.write([(keyspace.meta_key(_CONSUMER + name), None)])
+            self.consumers.pop(name, None)
+            self.lost.discard(name)
+
+    def pin(self, position: int) -> int:
+        """Keep everything after `position` while this process lives; give back with `unpin`."""
+        with self._mutex:
+            if position + 1 < self.first:
+                raise InvalidInput("position is no longer in the log", sqlstate="22023")
+            self._pin_number += 1
+            self._pins[self._pin_number] = position
+            return self._pin_number
+
+    def unpin(self, pin: int) -> None:
+        with self._mutex:
+            self._pins.pop(pin)
+
+    def trim(self, through: int) -> int:
+        """Forget records up to `through`, but nothing a consumer or pin still needs and never the
+        newest record; returns the position trimmed through."""
+        with self._mutex:
+            if failpoints.armed:
+                failpoints.hit("trim.before")
+            floor = min([through, self.last - 1, *self._pins.values(), *self._holding(through)])
+            if floor < self.first:
+                return self.first - 1
+            start, end = keyspace.log_range(0, floor)
+            self._store.delete_range(start, end)
+            if failpoints.armed:
+                failpoints.hit("trim.after")
+            return floor
+
+    def _holding(self, through: int) -> list[int]:
+        """Positions of the consumers that trimming has to wait for."""
+        if failpoints.armed and failpoints.planted("trim_past_consumer"):
+            return []
+        cap = self.last - self._retention_max
+        self.lost |= {name for name, at in self.consumers.items() if at < min(cap, through)}
+        return [at for name, at in self.consumers.items() if name not in self.lost]
+
+
+def _load_consumers(store: BatchStore) -> Iterator[tuple[str, int]]:
+    start = keyspace.meta_key(_CONSUMER)
+    for batch in store.scan(start, keyspace.next_prefix(start)):
+        for key, value in batch:
+            if len(value) != _POSITION.size:
+                raise Unavailable("consumer entry is damaged", key=key.hex())
+            parsed = keyspace.parse(key)
+            assert isinstance(parsed, keyspace.MetaKey)
+            yield parsed.name[len(_CONSUMER) :], _POSITION.unpack(value)[0]

@@ -1,0 +1,223 @@
+"""The rows of the protocol and what is in their cells.
+
+| row | columns | value |
+|---|---|---|
+| 0x20 counter | n | the last position handed out (an increment cell) |
+| 0x20 nodes | n | the last node id handed out (an increment cell) |
+| 0x20 position | p, d | (decided, applied); the shared closing delay in seconds |
+| 0x20 floor | f | Floors: what readers and log readers may no longer ask for |
+| 0x20 catalog | v | the catalog version |
+| 0x21 kind, key | h | a lock: LockValue. No cell: free |
+| 0x22 lane, position | o, v, a | the log: owner (attempt, or abort), framed Record, applied flag |
+| 0x23 attempt, number | v | a part of a record too large for one cell |
+| 0x24 transaction id | p | the outcome: the position it committed at |
+| 0x25 node id | b | a Heartbeat |
+| 0x10 ... | 0x00, columns, +, = | data: marker, cells, delta cells, fold cells (see `cells`) |
+
+Timestamps. Data cells carry the position that wrote them. A lock cell carries the id of the attempt that
+made it, which is unique, and is removed by a tombstone of exactly that timestamp: the tombstone then
+also kills a late or repeated request of that attempt, and nobody else's. Every other cell is only ever
+overwritten at timestamp 1 (the last put wins) or deleted for good.
+
+An attempt id is node id * 2**32 + number of the attempt on that node: unique for ever.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from typing import TypeVar
+
+import msgspec
+
+from belvedere.errors import Corruption, InvalidInput
+from belvedere.kv.cell import Cells, value_of
+
+SYSTEM = b"\x20"
+LOCKS = b"\x21"
+LOG = b"\x22"
+CHUNKS = b"\x23"
+OUTCOMES = b"\x24"
+HEARTBEATS = b"\x25"
+
+COUNTER_ROW = SYSTEM + b"counter"
+NODES_ROW = SYSTEM + b"nodes"
+POSITION_ROW = SYSTEM + b"position"
+FLOOR_ROW = SYSTEM + b"floor"
+CATALOG_ROW = SYSTEM + b"catalog"
+
+NUMBER = b"n"
+POSITIONS = b"p"
+DELAY = b"d"
+FLOORS = b"f"
+VERSION = b"v"
+HOLDERS = b"h"
+OWNER = b"o"
+RECORD = b"v"
+APPLIED = b"a"
+OUTCOME = b"p"
+BEAT = b"b"
+
+ONLY = 1
+"""The timestamp of cells that have no history."""
+
+ABORT = b"abort"
+YES = b"1"
+
+LOCK_KINDS = ("root", "catalog", "table", "claim", "guard", "join", "state")
+"""In lock order: a root key first, so that it is the primary of the common transaction."""
+
+ATTEMPTS_PER_NODE = 2**32
+
+
+class Holder(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """One attempt in a lock. `side` 0 excludes everybody; other sides only exclude different sides.
+    `stamp` is the position the attempt may commit at, 0 before it has one; only the primary has it."""
+
+    attempt: int
+    primary: bytes
+    side: int
+    version: int
+    stamp: int = 0
+
+
+class LockValue(msgspec.Struct, frozen=True, array_like=True):
+    """`changes` counts the changes of this cell, so that no value ever comes back."""
+
+    made: int
+    changes: int
+    holders: tuple[Holder, ...]
+
+
+class Positions(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Every position up to `decided` has a record or an abort marker; every record up to `applied`
+    has all its cells."""
+
+    decided: int = 0
+    applied: int = 0
+
+
+class Floors(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Snapshots below `versions` and log positions up to `log` are no longer answered; records up to
+    `trimmed` are gone."""
+
+    versions: int = 0
+    log: int = 0
+    trimmed: int = 0
+
+
+class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """`attempts_from`: attempts of this node with a lower number are over. `snapshots_from`: the oldest
+    snapshot somebody reads on this node."""
+
+    beat: int
+    attempts_from: int
+    snapshots_from: int
+
+
+class RowWrite(msgspec.Struct, frozen=True, array_like=True):
+    """One row's new cells. `kind`: PUT, DELETE or ADD. `born`: since which position the row exists (0: since
+    this write); cells that are older belong to an earlier life of the key."""
+
+    row: bytes
+    kind: int
+    cells: tuple[tuple[bytes, bytes | None], ...] = ()
+    born: int = 0
+    payload: bytes = b""
+    amounts: tuple[int, ...] = ()
+
+
+PUT, DELETE, ADD = 0, 1, 2
+
+
+class Record(msgspec.Struct, frozen=True, array_like=True):
+    """What a log row holds: enough for anybody to write every cell of the transaction again."""
+
+    attempt: int
+    transaction: bytes
+    version: int
+    time: int
+    writes: tuple[RowWrite, ...]
+    body: bytes = b""
+
+
+class Parts(msgspec.Struct, frozen=True, array_like=True, gc=False):
+    """Stands for a record in chunk rows."""
+
+    attempt: int
+    count: int
+    bytes: int
+
+
+Stored = TypeVar("Stored")
+_encoder = msgspec.msgpack.Encoder()
+_decoders: dict[type, msgspec.msgpack.Decoder[object]] = {}
+_frame = struct.Struct(">BII")
+WHOLE, IN_PARTS = 1, 2
+
+
+def encode(value: msgspec.Struct) -> bytes:
+    return _encoder.encode(value)
+
+
+def decode(form: type[Stored], value: bytes, row: bytes) -> Stored:
+    """A stored struct. Corruption, naming the row, when the bytes are of another form."""
+    decoder = _decoders.get(form)
+    if decoder is None:
+        decoder = _decoders[form] = msgspec.msgpack.Decoder(form)
+    try:
+        decoded = decoder.decode(value)
+    except msgspec.MsgspecError as error:
+        raise Corruption(
+            "row was altered: unknown form", row=row.hex(), form=form.__name__
+        ) from error
+    assert isinstance(decoded, form)
+    return decoded
+
+
+def frame(kind: int, payload: bytes) -> bytes:
+    """Payload with kind, length and checksum before it."""
+    return _frame.pack(kind, len(payload), zlib.crc32(payload)) + payload
+
+
+def unframe(value: bytes, row: bytes) -> tuple[int, bytes]:
+    try:
+        kind, length, checksum = _frame.unpack_from(value)
+    except struct.error as error:
+        raise Corruption("row was altered: bad checksum", row=row.hex()) from error
+    payload = value[_frame.size :]
+    if kind not in (WHOLE, IN_PARTS) or len(payload) != length or zlib.crc32(payload) != checksum:
+        raise Corruption("row was altered: bad checksum", row=row.hex())
+    return kind, payload
+
+
+def number(cells: Cells, column: bytes, row: bytes) -> int:
+    """An eight-byte number cell; 0 when absent."""
+    stored = value_of(cells, column)
+    if stored is None:
+        return 0
+    if len(stored) != 8:
+        raise Corruption("row was altered: unknown form", row=row.hex(), form="number")
+    return int.from_bytes(stored, signed=True)
+
+
+def lock_row(kind: str, key: bytes) -> bytes:
+    if kind not in LOCK_KINDS:
+        raise InvalidInput("unknown kind of lock", kind=kind)
+    return LOCKS + bytes((LOCK_KINDS.index(kind),)) + key
+
+
+def log_row(position: int, lanes: int) -> bytes:
+    return LOG + (position % lanes).to_bytes(2) + position.to_bytes(8)
+
+
+def chunk_row(attempt: int, part: int) -> bytes:
+    return CHUNKS + attempt.to_bytes(8) + part.to_bytes(4)
+
+
+def outcome_row(transaction: bytes) -> bytes:
+    return OUTCOMES + transaction
+
+
+def heartbeat_row(node: int) -> bytes:
+    return HEARTBEATS + node.to_bytes(8)

@@ -1,0 +1,107 @@
+"""What one process remembers. None of it matters: a node that forgets everything loses only time.
+
+Safety never rests on a clock. Clocks decide when to stop waiting for somebody: a lock is expired when
+the heartbeat of its node did not change for the lease, on the clock of whoever looks; a position is
+closed when it stayed empty for the closing delay.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+
+from belvedere.kv.cell import Increment, Mutate, Put, Step
+from belvedere.txn.row import layout
+from belvedere.txn.row.layout import ATTEMPTS_PER_NODE, Heartbeat
+
+PLANTED = {
+    "commit_before_stamp": "the log row is written before the primary lock carries its position",
+    "position_ahead": "a position is fetched before the locks are held",
+    "abort_marker_trimmed": "trimming removes abort markers as well",
+    "catalog_barrier_skipped": "DDL takes its snapshot without waiting for locks under the old version",
+    "doubt_ignores_floor": "a lost reply below the trim floor is answered from the log row",
+    "primary_not_first": "secondary locks are taken before the primary",
+}
+"""Bugs that earlier drafts had, kept so that the explorer can show that it finds them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """Equal on all nodes of a store. Work limit + operation timeout < grace < lease."""
+
+    lanes: int = 16
+    lease_seconds: float = 10.0
+    grace_seconds: float = 5.0
+    work_seconds_max: float = 2.0
+    lock_wait_seconds_max: float = 30.0
+    lock_poll_seconds: float = 0.02
+    close_seconds_min: float = 0.05
+    close_multiple: float = 8.0
+    delay_decay: float = 0.99
+    log_batch: int = 64
+    tries_max: int = 8
+    record_bytes_max: int = 4 * 1024 * 1024
+    planted: frozenset[str] = frozenset()
+
+
+@dataclass(slots=True)
+class Node:
+    """One process's memory of the protocol."""
+
+    id: int
+    settings: Settings = Settings()
+    attempt_last: int = 0
+    beat: int = 0
+    live: set[int] = field(default_factory=set)
+    snapshots: Counter[int] = field(default_factory=Counter)
+    heard: dict[int, tuple[Heartbeat | None, float]] = field(default_factory=dict)
+    holes: dict[int, float] = field(default_factory=dict)
+    commit_seconds: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+
+    def start_attempt(self) -> int:
+        self.attempt_last += 1
+        attempt = self.id * ATTEMPTS_PER_NODE + self.attempt_last
+        self.live.add(attempt)
+        return attempt
+
+    def end_attempt(self, attempt: int) -> None:
+        self.live.discard(attempt)
+
+    def planted(self, bug: str) -> bool:
+        return bug in self.settings.planted
+
+    def observe_commit(self, seconds: float) -> None:
+        """Learn how long a live writer takes from its position to its log row."""
+        self.commit_seconds += (seconds - self.commit_seconds) * 0.2
+
+    def closing_delay(self, shared_seconds: float) -> float:
+        """How long a position may stay empty. Grows with every live writer that was hit (shared), and is
+        capped by the lease: a fixed delay collapses under load."""
+        settings = self.settings
+        wanted = settings.close_multiple * self.commit_seconds
+        return min(max(wanted, shared_seconds, settings.close_seconds_min), settings.lease_seconds)
+
+
+def node_of(attempt: int) -> int:
+    return attempt // ATTEMPTS_PER_NODE
+
+
+def join(settings: Settings) -> Step[Node]:
+    """A node with an id nobody ever had, known to the others."""
+    id_ = yield Increment(layout.NODES_ROW, layout.NUMBER)
+    node = Node(id_, settings)
+    yield from beat(node)
+    return node
+
+
+def beat(node: Node) -> Step[None]:
+    """Tell the others that this node lives, and what it has finished with."""
+    node.beat += 1
+    value = Heartbeat(
+        node.beat,
+        min(node.live, default=node.id * ATTEMPTS_PER_NODE + node.attempt_last + 1),
+        min(node.snapshots, default=layout.ATTEMPTS_PER_NODE**2),
+    )
+    put = Put(layout.BEAT, layout.ONLY, layout.encode(value))
+    yield Mutate(layout.heartbeat_row(node.id), (put,))

@@ -1,0 +1,351 @@
+"""A transaction: a snapshot, its own writes on top, locks, savepoints, and one commit.
+
+It satisfies `border.Reader`, so everything that can read a snapshot can read a transaction and then
+sees its own writes too. Rows that participants derive from those writes (index entries, immediate
+views) are previewed lazily, at the first read of a derived relation; the final ones are made in the
+commit section from the newest state.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple
+
+from sortedcontainers import SortedList
+
+from belvedere import failpoints
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Index, View
+from belvedere.errors import InvalidInput
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
+from belvedere.txn.border import (
+    SNAPSHOT,
+    Committed,
+    CommitProtocol,
+    Intent,
+    Isolation,
+    LockRequest,
+    ParticipantsFor,
+    Range,
+    Reader,
+    RowChange,
+    Snapshot,
+)
+from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.history.merge import merge_scan
+from belvedere.txn.locks import LockTable
+
+
+class Savepoint(NamedTuple):
+    """How long the journal was when it was set."""
+
+    journal: int
+
+
+class Transaction:
+    __slots__ = (
+        "_changes",
+        "_derived",
+        "_held",
+        "_journal",
+        "_locks",
+        "_order",
+        "_participants_for",
+        "_protocol",
+        "_ranges",
+        "_reader",
+        "_reads",
+        "_snapshots",
+        "_unpreviewed",
+        "ended",
+        "id",
+        "isolation",
+        "snapshot",
+    )
+
+    def __init__(
+        self,
+        protocol: CommitProtocol,
+        locks: LockTable,
+        participants_for: ParticipantsFor,
+        random8: bytes,
+        isolation: Isolation = SNAPSHOT,
+    ) -> None:
+        self._protocol = protocol
+        self._locks = locks
+        self._participants_for = participants_for
+        self.isolation = isolation
+        self.snapshot: Snapshot = protocol.snapshot()
+        self._reader: Reader = protocol.reader(self.snapshot)
+        self.id = self.snapshot.position.to_bytes(8) + random8
+        self._snapshots = [self.snapshot]
+        self._changes: dict[bytes, RowChange] = {}
+        self._journal: list[tuple[bytes, RowChange | None]] | None = None
+        self._held: dict[LockRequest, None] = {}
+        self._order: SortedList[bytes] | None = None
+        self._derived: dict[bytes, bytes | None] = {}
+        self._unpreviewed: dict[bytes, bytes | None] = {}
+        self._reads: set[bytes] | None = set() if isolation.validates_reads else None
+        self._ranges: list[Range] = []
+        self.ended = False
+
+    @property
+    def position(self) -> int:
+        return self.snapshot.position
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.snapshot.catalog
+
+    @property
+    def changes(self) -> tuple[RowChange, ...]:
+        """The net changes so far, in the order their rows were first touched."""
+        return tuple(self._changes.values())
+
+    @property
+    def held_locks(self) -> tuple[LockRequest, ...]:
+        return tuple(self._held)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def get(self, key: bytes) -> bytes | None:
+        if self._changes:
+            change = self._changes.get(key)
+            if change is not None:
+                return change.new
+            if self._shows_derived(key):
+                return self._derived[key] if key in self._derived else self._read(key)
+        return self._read(key)
+
+    def _read(self, key: bytes) -> bytes | None:
+        if self._reads is not None:
+            self._reads.add(key)
+        return self._reader.get(key)
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        if self._changes or self._reads is not None:
+            return [self.get(key) for key in keys]
+        return self._reader.multi_get(keys)
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        if self._reads is not None:
+            self._ranges.append(Range(start, end))
+        overlay = self._own_rows(start, end) if self._changes else {}
+        if not overlay:
+            return self._reader.scan(
+                start, end, reverse=reverse, limit=limit, batch_rows=batch_rows
+            )
+        batches = self._reader.scan(start, end, reverse=reverse, batch_rows=batch_rows)
+        return merge_scan(batches, overlay, reverse=reverse, limit=limit)
+
+    def scan_values(
+        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        if self._changes or self._reads is not None:
+            pairs = self.scan(start, end, batch_rows=batch_rows)
+            return ([value for _, value in batch] for batch in pairs)
+        return self._reader.scan_values(start, end, batch_rows=batch_rows)
+
+    def _own_rows(self, start: bytes, end: bytes) -> dict[bytes, bytes | None]:
+        if self._shows_derived(start):
+            return {k: v for k, v in self._derived.items() if start <= k < end}
+        if self._order is None:
+            self._order = SortedList(self._changes)
+        keys = self._order.irange(start, end, inclusive=(True, False))
+        return {key: self._changes[key].new for key in keys if key in self._changes}
+
+    # -- derived rows of own writes -----------------------------------------------------------
+
+    def _shows_derived(self, key: bytes) -> bool:
+        """Whether the key's relation is derived; its rows are then brought up to own writes."""
+        item = self.catalog.get(int.from_bytes(key[1:5]))
+        if not isinstance(item, Index | View):
+            return False
+        if self._unpreviewed:
+            self._preview()
+        return True
+
+    def _preview(self) -> None:
+        """Derive rows from the writes since the last preview, on top of the previews so far."""
+        pending, self._unpreviewed = self._unpreviewed, {}
+        changes = [RowChange(key, old, self._current(key)) for key, old in pending.items()]
+        changes = [change for change in changes if change.old != change.new]
+        relations = frozenset(change.relation for change in changes)
+        before = _Before(self, pending)
+        writer = DerivedRows(before)
+        for participant in self._participants_for(self.catalog, relations):
+            participant.writes(changes, before, writer)
+        self._derived.update(writer.writes())
+
+    def _current(self, key: bytes) -> bytes | None:
+        change = self._changes.get(key)
+        return change.new if change is not None else self._reader.get(key)
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def lock(self, request: LockRequest) -> None:
+        """Hold this lock to the end of the transaction."""
+        if request not in self._held:
+            self._locks.acquire(self.id, request)
+            self._held[request] = None
+
+    def write(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
+        """Replace `old`, which the caller read through this transaction, by `new` (None: absent)."""
+        if self.ended:
+            raise InvalidInput("the transaction has ended", sqlstate="25P01")
+        known = self._changes.get(key)
+        if self._journal is not None:
+            self._journal.append((key, known))
+        if key not in self._unpreviewed:
+            self._unpreviewed[key] = old
+        if known is None:
+            self._require_newest(key)
+            self._changes[key] = RowChange(key, old, new, self.snapshot.batch)
+            if self._order is not None:
+                self._order.add(key)
+        elif known.old == new:
+            self._remove(key)
+        else:
+            self._changes[key] = RowChange(key, known.old, new, known.seen)
+
+    def _require_newest(self, key: bytes) -> None:
+        """Fail now rather than at commit when the row has moved on since the snapshot."""
+        self._protocol.require_unchanged(key, self.snapshot)
+
+    def _remove(self, key: bytes) -> None:
+        del self._changes[key]
+        if self._order is not None:
+            self._order.remove(key)
+
+    # -- statements and savepoints ------------------------------------------------------------
+
+    def begin_statement(self) -> None:
+        """Under READ COMMITTED, move on to what is published now."""
+        if not self.isolation.snapshot_per_statement:
+            return
+        fresh = self._protocol.snapshot()
+        if self._wrote_under(self.snapshot):
+            self._snapshots.append(fresh)
+        else:
+            self._protocol.release(self._snapshots.pop())
+            self._snapshots.append(fresh)
+        self.snapshot = fresh
+        self._reader = self._protocol.reader(fresh)
+        self._repreview()
+
+    def _wrote_under(self, snapshot: Snapshot) -> bool:
+        return any(change.seen == snapshot.batch for change in self._changes.values())
+
+    def savepoint(self) -> Savepoint:
+        if self._journal is None:
+            self._journal = []
+        return Savepoint(len(self._journal))
+
+    def rollback_to(self, savepoint: Savepoint) -> None:
+        """Take back the changes since; locks and the read set stay."""
+        assert self._journal is not None
+        if failpoints.armed and failpoints.planted("savepoint_keeps_changes"):
+            return
+        while len(self._journal) > savepoint.journal:
+            key, known = self._journal.pop()
+            if known is None:
+                self._changes.pop(key, None)
+            else:
+                self._changes[key] = known
+        self._order = None
+        self._repreview()
+
+    def _repreview(self) -> None:
+        self._derived = {}
+        self._unpreviewed = {change.key: change.old for change in self._changes.values()}
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def commit(self) -> Committed:
+        """Make the changes visible and durable, all or none; the transaction ends either way."""
+        if self.ended:
+            raise InvalidInput("the transaction has ended", sqlstate="25P01")
+        try:
+            if not self._changes:
+                return Committed(self.snapshot.position, 0)
+            intent = Intent(
+                self.id,
+                self._snapshots[0],
+                tuple(self._changes.values()),
+                frozenset(self._reads or ()),
+                tuple(self._ranges),
+                tuple(self._held),
+                self.isolation,
+            )
+            return self._protocol.commit(intent)
+        finally:
+            self._end()
+
+    def rollback(self) -> None:
+        """Forget everything; harmless when the transaction has ended."""
+        if not self.ended:
+            self._end()
+
+    def _end(self) -> None:
+        self.ended = True
+        for snapshot in self._snapshots:
+            self._protocol.release(snapshot)
+        if self._held:
+            self._locks.release(self.id, self._held)
+
+    def __enter__(self) -> Transaction:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Commit on a normal end, roll back on an exception, nothing if already ended."""
+        if self.ended:
+            return
+        if kind is None:
+            self.commit()
+        else:
+            self.rollback()
+
+
+class _Before:
+    """What a preview reads: the transaction as it was when the last preview was made."""
+
+    __slots__ = ("_pending", "_transaction", "catalog", "position")
+
+    def __init__(self, transaction: Transaction, pending: dict[bytes, bytes | None]) -> None:
+        self._transaction = transaction
+        self._pending = pending
+        self.catalog = transaction.catalog
+        self.position = transaction.position
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._pending[key] if key in self._pending else self._transaction.get(key)
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.get(key) for key in keys]
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        mine = {k: v for k, v in self._pending.items() if start <= k < end}
+        batches = self._transaction.scan(start, end, reverse=reverse, batch_rows=batch_rows)
+        return merge_scan(batches, mine, reverse=reverse, limit=limit)
+
+    def scan_values(
+        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        pairs = self.scan(start, end, batch_rows=batch_rows)
+        return ([value for _, value in batch] for batch in pairs)
