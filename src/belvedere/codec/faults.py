@@ -27,7 +27,7 @@ ENCODE_ERRORS = (
     DecimalException,
 )
 DECODE_ERRORS = (
-    IndexError,
+    LookupError,
     ValueError,
     OverflowError,
     struct.error,

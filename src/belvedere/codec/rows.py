@@ -1,0 +1,225 @@
+"""Rows as bytes: fixed offsets, so that one column is read without the others.
+
+- u16 k: how many slots the row has
+- null bitmap, (k + 7) // 8 bytes: bit i % 8 of byte i // 8 is 1 when slot i is NULL
+- fixed area: the fixed-width slots in slot order, zero where NULL
+- for every variable slot, in slot order: u32 end of its bytes in the tail
+- tail: the variable slots' bytes, one after the other
+
+All integers little-endian; `codec.row_slots` says how each type is stored. The whole row is here,
+its key columns included, so that 1.00 keeps its scale and a scan needs values alone.
+
+Slots are only ever appended. A dropped column keeps its slot and is written NULL from then on. A
+row with fewer slots than the layout was written before the others were added, and reads as their
+missing values; a row with more slots is Corruption.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, NoReturn
+
+from belvedere.codec.compile import compile_function, indent
+from belvedere.codec.faults import DECODE_ERRORS, ENCODE_ERRORS, refuse
+from belvedere.codec.row_shape import Field, Shape, all_fields, shape_of, struct_of
+from belvedere.codec.row_slots import CONSTANTS, SlotCode, slot_code
+from belvedere.errors import Corruption, InvalidInput
+from belvedere.types import Row, SqlType
+
+SLOTS_MAX = 1600
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """One column's place in a row; `missing_value` is what rows older than the column read as."""
+
+    type: SqlType
+    missing_value: Any = None
+
+
+class RowLayout:
+    """Encodes and decodes the rows of one relation. Functions are compiled on first use."""
+
+    def __init__(self, slots: tuple[Slot, ...]) -> None:
+        if len(slots) > SLOTS_MAX:
+            raise InvalidInput(
+                "too many columns", sqlstate="54011", found=len(slots), limit=SLOTS_MAX
+            )
+        self.slots = slots
+        self.types = tuple(slot.type for slot in slots)
+        self.codes = tuple(slot_code(slot.type, index) for index, slot in enumerate(slots))
+        self._shapes: dict[int, Shape] = {}
+        self._projectors: dict[tuple[int, ...], Callable[[bytes], Row]] = {}
+        self._getters: dict[int, Callable[[bytes], Any]] = {}
+        self._constants = CONSTANTS | {
+            name: value for code in self.codes for name, value in code.constants
+        }
+        self._constants |= {f"M{i}": slot.missing_value for i, slot in enumerate(slots)}
+
+    @cached_property
+    def encode(self) -> Callable[[Row], bytes]:
+        """The bytes of a row, a tuple with a value for every slot."""
+        shape = self.shape(len(self.slots))
+        lines = [("".join(f"v{i}, " for i in range(shape.count)) or "() ") + "= row"]
+        lines += [f"{word.name} = 0" for _, word in shape.words]
+        for index, code in enumerate(self.codes):
+            lines += _store_source(shape, index, code)
+        lines += _pack_source(shape, self.codes)
+        body = ["try:", *indent(lines), "except ENCODE_ERRORS as error:"]
+        body += ["    refuse(TYPES, row, stored=True, cause=error)"]
+        space = self._constants | {"ENCODE_ERRORS": ENCODE_ERRORS, "refuse": refuse}
+        space |= {"TYPES": self.types, "pack": struct_of(all_fields(shape), shape.tail).pack}
+        return compile_function("encode", "row", body, space)
+
+    @cached_property
+    def decode(self) -> Callable[[bytes], Row]:
+        """The values of every slot. Corruption when the bytes are no row of this layout."""
+        return self._reader(tuple(range(len(self.slots))), bare=False)
+
+    def getter(self, index: int) -> Callable[[bytes], Any]:
+        """A function that decodes one slot alone."""
+        if index not in self._getters:
+            self._getters[index] = self._reader((index,), bare=True)
+        return self._getters[index]
+
+    def projector(self, indexes: tuple[int, ...]) -> Callable[[bytes], Row]:
+        """A function that decodes these slots alone, in this order."""
+        if indexes not in self._projectors:
+            self._projectors[indexes] = self._reader(indexes, bare=False)
+        return self._projectors[indexes]
+
+    def shape(self, count: int) -> Shape:
+        """Where things are in a row that has the first `count` slots."""
+        if count not in self._shapes:
+            self._shapes[count] = shape_of(self.codes[:count])
+        return self._shapes[count]
+
+    def _reader(self, indexes: tuple[int, ...], *, bare: bool) -> Callable[[bytes], Any]:
+        """Reads rows of the full layout at once and hands others to `other`, made when needed."""
+        older: dict[int, Callable[[bytes], Any]] = {}
+
+        def other(row: bytes, cause: Exception | None = None) -> Any:
+            count = _count_of(row)
+            if count >= len(self.slots):
+                _refuse_row(row, len(self.slots), cause)
+            if count not in older:
+                older[count] = self._compile_reader(count, indexes, bare, _not_other)
+            return older[count](row)
+
+        def _not_other(row: bytes, cause: Exception | None = None) -> NoReturn:
+            _refuse_row(row, len(self.slots), cause)
+
+        return self._compile_reader(len(self.slots), indexes, bare, other)
+
+    def _compile_reader(
+        self, count: int, indexes: tuple[int, ...], bare: bool, other: Callable[..., Any]
+    ) -> Callable[[bytes], Any]:
+        shape = self.shape(count)
+        needed = sorted({index for index in indexes if index < count})
+        fields = _needed_fields(shape, needed)
+        names = "".join(f"{field.name}, " for field in fields)
+        lines = [f"{names}= unpack(row)", f"if k != {count}: return other(row)"]
+        lines += _check_source(shape, self.codes[:count], needed)
+        masks: dict[str, int] = {}
+        for index in needed:
+            word, bit = shape.word_of(index)
+            masks[word.name] = masks.get(word.name, 0) | bit
+        values = [self._load(shape, index) for index in indexes]
+        if masks:
+            test = " or ".join(f"{word} & {mask}" for word, mask in masks.items())
+            lines += [f"if not ({test}): return {_result(values, bare)}"]
+        nullable = [_or_null(shape, index, value) for index, value in zip(indexes, values)]
+        lines += [f"return {_result(nullable, bare)}"]
+        body = ["try:", *indent(lines), "except DECODE_ERRORS as error:"]
+        body += ["    return other(row, error)"]
+        space = self._constants | {"DECODE_ERRORS": DECODE_ERRORS, "other": other}
+        space["unpack"] = struct_of(fields, None).unpack_from
+        return compile_function("decode", "row", body, space)
+
+    def _load(self, shape: Shape, index: int) -> str:
+        if index >= shape.count:
+            return f"M{index}"
+        code = self.codes[index]
+        if code.format is not None:
+            return code.load.replace("{x}", f"x{index}")
+        before = shape.before[index]
+        start = f"{shape.tail}" if before is None else f"{shape.tail} + {before.name}"
+        return code.load.replace("{x}", f"row[{start}:{shape.tail} + e{index}]")
+
+
+def _needed_fields(shape: Shape, needed: list[int]) -> list[Field]:
+    """What has to be unpacked to read these slots, in byte order."""
+    found = {Field("k", 0, "H")}
+    for index in needed:
+        found |= {shape.word_of(index)[0], shape.fields[index]}
+        before = shape.before[index]
+        if before is not None:
+            found.add(before)
+    return sorted(found, key=lambda field: field.offset)
+
+
+def _store_source(shape: Shape, index: int, code: SlotCode) -> list[str]:
+    word, bit = shape.word_of(index)
+    lines = [f"if v{index} is None: {word.name} |= {bit}; x{index} = {code.zero}", "else:"]
+    lines += indent([*code.prepare, f"x{index} = {code.store}"])
+    return [line.replace("{v}", f"v{index}") for line in lines]
+
+
+def _pack_source(shape: Shape, codes: tuple[SlotCode, ...]) -> list[str]:
+    variable = [index for index, code in enumerate(codes) if code.format is None]
+    lines = []
+    end = ""
+    for index in variable:
+        lines.append(f"e{index} = {end}len(x{index})")
+        end = f"e{index} + "
+    names = ", ".join(field.name for field in all_fields(shape)[1:])
+    parts = [f"pack({shape.count}, {names})", *(f"x{index}" for index in variable)]
+    if len(parts) > 4:
+        return [*lines, f'return b"".join(({", ".join(parts)}))']
+    return [*lines, "return " + " + ".join(parts)]
+
+
+def _check_source(shape: Shape, codes: tuple[SlotCode, ...], needed: list[int]) -> list[str]:
+    """Lengths that contradict each other must not pass for shorter values.
+
+    Reading all slots checks the row exactly; reading some, that these are inside it.
+    """
+    variable = [index for index, code in enumerate(codes) if code.format is None]
+    if len(needed) == len(codes):
+        if not variable:
+            return [f"if len(row) != {shape.tail}: raise ValueError"]
+        ends = " <= ".join(f"e{index}" for index in variable)
+        return [f"if not {ends} == len(row) - {shape.tail}: raise ValueError"]
+    lines = []
+    for index in needed:
+        if codes[index].format is None:
+            before = shape.before[index]
+            start = f"{before.name} <= " if before is not None else ""
+            check = f"{start}e{index} <= len(row) - {shape.tail}"
+            lines.append(f"if not {check}: raise ValueError")
+    return lines
+
+
+def _or_null(shape: Shape, index: int, value: str) -> str:
+    if index >= shape.count:
+        return value
+    word, bit = shape.word_of(index)
+    return f"None if {word.name} & {bit} else {value}"
+
+
+def _result(values: list[str], bare: bool) -> str:
+    return values[0] if bare else "(" + "".join(f"{value}, " for value in values) + ")"
+
+
+def _count_of(row: bytes) -> int:
+    if len(row) < 2:
+        raise Corruption("row is cut short", found_bytes=len(row))
+    return row[0] | row[1] << 8
+
+
+def _refuse_row(row: bytes, slots: int, cause: Exception | None) -> NoReturn:
+    found = _count_of(row)
+    message = "row has more slots than its table" if found > slots else "row cannot be decoded"
+    raise Corruption(message, slots=slots, found_slots=found, found_bytes=len(row)) from cause
