@@ -11,12 +11,13 @@ Two slots of SLOT_BYTES, written in turn, so that a torn write leaves the other 
     u64 incarnation
     u64 position    last durable position
     u64 hash        of the record at that position (0 at position 0)
-    u8  clean       1: the store was closed in order after this position
+    u8  state       see State
     u64 checksum    xxh3_64 of all before
 """
 
 from __future__ import annotations
 
+import enum
 import os
 import struct
 from pathlib import Path
@@ -28,8 +29,17 @@ from belvedere import failpoints
 from belvedere.errors import Corruption, Unavailable
 
 SLOT_BYTES = 512
+ACCEPT_HINT = "restore a backup, or open with --accept-data-loss to go on with what is left"
 _BODY = struct.Struct("<Q16sQQQB")
 _SUM = struct.Struct("<Q")
+
+
+class State(enum.IntEnum):
+    """What the process that wrote the anchor was doing."""
+
+    OPEN = 0  # open, durability full: the log reaches at least this position
+    CLOSED = 1  # closed in order: the log ends at this position
+    OPEN_UNSYNCED = 2  # open, durability off: acknowledged commits may be lost after this position
 
 
 class Mark(NamedTuple):
@@ -40,7 +50,7 @@ class Mark(NamedTuple):
     incarnation: int
     position: int
     hash: int
-    clean: bool
+    state: State
 
 
 class Anchor:
@@ -55,8 +65,8 @@ class Anchor:
     def create(path: Path, store_id: bytes) -> Anchor:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
         os.pwrite(descriptor, bytes(2 * SLOT_BYTES), 0)
-        anchor = Anchor(path, Mark(0, store_id, 0, 0, 0, True), descriptor)
-        anchor.write(incarnation=1, position=0, hash_=0, clean=True)
+        anchor = Anchor(path, Mark(0, store_id, 0, 0, 0, State.CLOSED), descriptor)
+        anchor.write(incarnation=1, position=0, hash_=0, state=State.CLOSED)
         return anchor
 
     @staticmethod
@@ -65,22 +75,22 @@ class Anchor:
             descriptor = os.open(path, os.O_RDWR)
         except FileNotFoundError:
             raise Corruption(
-                "the anchor file is missing", path=str(path), hint=_ACCEPT_HINT
+                "the anchor file is missing", path=str(path), hint=ACCEPT_HINT
             ) from None
         marks = [m for m in map(_parse, _slots(descriptor)) if m is not None]
         if not marks:
             os.close(descriptor)
-            raise Corruption("the anchor file is damaged", path=str(path), hint=_ACCEPT_HINT)
+            raise Corruption("the anchor file is damaged", path=str(path), hint=ACCEPT_HINT)
         return Anchor(path, max(marks), descriptor)
 
-    def write(self, *, incarnation: int, position: int, hash_: int, clean: bool) -> None:
+    def write(self, *, incarnation: int, position: int, hash_: int, state: State) -> None:
         """Remember a position as durable; returns when the anchor itself is."""
         if failpoints.armed:
             failpoints.hit("anchor.before_write")
             if failpoints.planted("anchor_skipped"):
                 return
         mark = Mark(
-            self.mark.sequence + 1, self.mark.store_id, incarnation, position, hash_, clean
+            self.mark.sequence + 1, self.mark.store_id, incarnation, position, hash_, state
         )
         body = _BODY.pack(*mark)
         slot = body + _SUM.pack(xxhash.xxh3_64_intdigest(body))
@@ -103,9 +113,6 @@ class Anchor:
             self._descriptor = -1
 
 
-_ACCEPT_HINT = (
-    "restore a backup, or open with --accept-data-loss to go on with what is left"
-)
 
 
 def _slots(descriptor: int) -> list[bytes]:
@@ -118,5 +125,5 @@ def _parse(slot: bytes) -> Mark | None:
         return None
     if _SUM.unpack_from(slot, size)[0] != xxhash.xxh3_64_intdigest(slot[:size]):
         return None
-    sequence, store_id, incarnation, position, hash_, clean = _BODY.unpack_from(slot)
-    return Mark(sequence, store_id, incarnation, position, hash_, bool(clean))
+    *numbers, state = _BODY.unpack_from(slot)
+    return Mark(*numbers, State(state)) if state in set(State) else None

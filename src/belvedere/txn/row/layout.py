@@ -108,7 +108,7 @@ class Floors(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """`attempts_from`: attempts of this node with a lower number are over. `snapshots_from`: the oldest
-    snapshot somebody reads on this node."""
+    snapshot somebody reads on this node, -1 when nobody does."""
 
     beat: int
     attempts_from: int
@@ -146,7 +146,7 @@ class Parts(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
     attempt: int
     count: int
-    bytes: int
+    size: int
 
 
 Stored = TypeVar("Stored")

@@ -15,11 +15,11 @@ from belvedere.txn.row import layout
 from belvedere.txn.row.layout import ATTEMPTS_PER_NODE, Heartbeat
 
 PLANTED = {
-    "commit_before_stamp": "the log row is written before the primary lock carries its position",
-    "position_ahead": "a position is fetched before the locks are held",
+    "position_before_stamp": "the log row is written before the primary lock carries its position",
+    "position_fetched_ahead": "a position is fetched before the locks are held",
     "abort_marker_trimmed": "trimming removes abort markers as well",
-    "catalog_barrier_skipped": "DDL takes its snapshot without waiting for locks under the old version",
-    "doubt_ignores_floor": "a lost reply below the trim floor is answered from the log row",
+    "record_under_old_catalog": "DDL takes its snapshot without waiting for older locks",
+    "lost_reply_after_trim": "a lost reply below the trim floor is answered from the log row",
     "primary_not_first": "secondary locks are taken before the primary",
 }
 """Bugs that earlier drafts had, kept so that the explorer can show that it finds them."""
@@ -101,7 +101,7 @@ def beat(node: Node) -> Step[None]:
     value = Heartbeat(
         node.beat,
         min(node.live, default=node.id * ATTEMPTS_PER_NODE + node.attempt_last + 1),
-        min(node.snapshots, default=layout.ATTEMPTS_PER_NODE**2),
+        min(node.snapshots, default=-1),
     )
     put = Put(layout.BEAT, layout.ONLY, layout.encode(value))
     yield Mutate(layout.heartbeat_row(node.id), (put,))

@@ -1,0 +1,117 @@
+"""What a store directory is: its format, its identity, and who has it open.
+
+    PATH/BELVEDERE   format, store id and token secret, as JSON with a checksum; written once
+    PATH/LOCK        flocked while open; holds the owner's pid
+    PATH/anchor      see txn.anchor
+    PATH/data/       the key-value engine's files
+    PATH/scratch/    old row versions that did not fit into memory; emptied on open
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+from pathlib import Path
+
+import msgspec
+import xxhash
+
+from belvedere.codec.keyspace import STORE_FORMAT
+from belvedere.errors import Corruption, InvalidInput, Unavailable, Unsupported
+
+IDENTITY_FILE = "BELVEDERE"
+LOCK_FILE = "LOCK"
+ANCHOR_FILE = "anchor"
+DATA_DIRECTORY = "data"
+SCRATCH_DIRECTORY = "scratch"
+
+
+class Identity(msgspec.Struct, frozen=True):
+    format: int
+    store_id: bytes
+    secret: bytes
+    checksum: int = 0
+
+    def sum(self) -> int:
+        return xxhash.xxh3_64_intdigest(self.store_id + self.secret + str(self.format).encode())
+
+
+def write_identity(directory: Path, store_id: bytes, secret: bytes) -> Identity:
+    """Name a new store. The file appears whole or not at all."""
+    identity = Identity(STORE_FORMAT, store_id, secret)
+    identity = msgspec.structs.replace(identity, checksum=identity.sum())
+    temporary = directory / (IDENTITY_FILE + ".new")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    try:
+        os.write(descriptor, msgspec.json.encode(identity) + b"\n")
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+    temporary.rename(directory / IDENTITY_FILE)
+    sync_directory(directory)
+    return identity
+
+
+def read_identity(directory: Path) -> Identity:
+    path = directory / IDENTITY_FILE
+    try:
+        data = path.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise InvalidInput(
+            "not a belvedere store",
+            sqlstate="58P01",
+            hint="name a directory that belvedere made, or one that does not exist yet",
+            path=str(directory),
+        ) from None
+    try:
+        identity = msgspec.json.decode(data, type=Identity)
+    except msgspec.DecodeError as error:
+        raise Corruption("the identity file is damaged", path=str(path)) from error
+    if identity.checksum != identity.sum():
+        raise Corruption("the identity file is damaged", path=str(path))
+    if identity.format > STORE_FORMAT:
+        raise Unsupported(
+            "store format is newer than this program",
+            hint="open it with a newer release of belvedere",
+            found=identity.format,
+            known=STORE_FORMAT,
+        )
+    return identity
+
+
+def is_store(directory: Path) -> bool:
+    return (directory / IDENTITY_FILE).exists()
+
+
+class Ownership:
+    """The exclusive right to a store directory, held until `release` or the end of the process."""
+
+    def __init__(self, directory: Path) -> None:
+        self._descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            pid = os.pread(self._descriptor, 32, 0).decode(errors="replace").strip()
+            os.close(self._descriptor)
+            raise Unavailable(
+                "the store is open in another process",
+                sqlstate="55006",
+                hint="close it there, or connect through that process",
+                pid=pid or "unknown",
+                path=str(directory),
+            ) from None
+        os.ftruncate(self._descriptor, 0)
+        os.pwrite(self._descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def release(self) -> None:
+        if self._descriptor >= 0:
+            os.close(self._descriptor)
+            self._descriptor = -1
+
+
+def sync_directory(directory: Path) -> None:
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

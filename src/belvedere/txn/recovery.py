@@ -1,0 +1,269 @@
+"""Opening a store: whole, or not at all.
+
+The engine replays its own write-ahead log. Then the change log is held against the anchor: it must
+reach the position last promised, with the record that was there, in an unbroken chain to its end.
+Otherwise acknowledged commits are missing and the store refuses to open, saying what was
+acknowledged and what was found; `accept_data_loss` goes on with what is left, as a new incarnation,
+so that tokens and stream offsets of the lost past are refused.
+
+A record after the anchor was written but never acknowledged. It is whole, since a batch is, and stays.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from belvedere import failpoints
+from belvedere.catalog import catalog, model
+from belvedere.codec import keyspace
+from belvedere.codec.record import Record, decode_record
+from belvedere.config import Config, Durability
+from belvedere.errors import Corruption, InvalidInput
+from belvedere.kv.batch import BatchStore
+from belvedere.kv.rocksdb import RocksStore
+from belvedere.txn import identity as files
+from belvedere.txn.anchor import ACCEPT_HINT, Anchor, State
+from belvedere.txn.border import Snapshot
+from belvedere.txn.commit.batch import Written
+
+
+@dataclass(slots=True)
+class OpenStore:
+    """A store that passed every check, and what it takes to go on with it."""
+
+    store: BatchStore
+    written: Written
+    incarnation: int
+    identity: files.Identity
+    anchor: Anchor | None = None
+    ownership: files.Ownership | None = None
+    directory: Path | None = None
+
+    def close(self, written: Written, *, failed: bool) -> None:
+        """Leave the store in order; after a failure the anchor stays as it is."""
+        try:
+            if self.anchor is not None and not failed:
+                self.store.sync()
+                if failpoints.armed:
+                    failpoints.hit("close.before_anchor")
+                self.write_anchor(written.snapshot.position, written.hash, State.CLOSED)
+                if failpoints.armed:
+                    failpoints.hit("close.after_anchor")
+        finally:
+            self.store.close()
+            if self.anchor is not None:
+                self.anchor.close()
+            if self.ownership is not None:
+                self.ownership.release()
+
+    def write_anchor(self, position: int, hash_: int, state: State) -> None:
+        assert self.anchor is not None
+        self.anchor.write(
+            incarnation=self.incarnation, position=position, hash_=hash_, state=state
+        )
+
+
+def open_memory(store: BatchStore, random: Callable[[int], bytes]) -> OpenStore:
+    """A store without a directory: its contents as they are, nothing to anchor."""
+    identity = files.Identity(keyspace.STORE_FORMAT, random(16), random(32))
+    return OpenStore(store, _find_end(store), 1, identity)
+
+
+def open_directory(
+    directory: Path,
+    config: Config,
+    random: Callable[[int], bytes],
+    *,
+    create: bool = True,
+    accept_data_loss: bool = False,
+) -> OpenStore:
+    """Open the store in `directory`, making it when there is none and `create` allows."""
+    if not files.is_store(directory):
+        _create(directory, random, create)
+    identity = files.read_identity(directory)
+    ownership = files.Ownership(directory)
+    try:
+        return _open_owned(directory, config, identity, ownership, accept_data_loss)
+    except BaseException:
+        ownership.release()
+        raise
+
+
+def _create(directory: Path, random: Callable[[int], bytes], create: bool) -> None:
+    if not create or (directory.exists() and not directory.is_dir()):
+        files.read_identity(directory)  # says that it is not a store
+    if directory.exists() and not _only_leftovers(directory):
+        raise InvalidInput(
+            "not a belvedere store",
+            sqlstate="58P01",
+            hint="name an empty directory or one that does not exist yet",
+            path=str(directory),
+        )
+    directory.mkdir(parents=True, exist_ok=True)
+    ownership = files.Ownership(directory)
+    try:
+        shutil.rmtree(directory / files.DATA_DIRECTORY, ignore_errors=True)
+        (directory / files.ANCHOR_FILE).unlink(missing_ok=True)
+        store_id = random(16)
+        RocksStore.open(directory / files.DATA_DIRECTORY, create=True).close()
+        Anchor.create(directory / files.ANCHOR_FILE, store_id).close()
+        files.write_identity(directory, store_id, random(32))
+    finally:
+        ownership.release()
+
+
+def _only_leftovers(directory: Path) -> bool:
+    """Whether all that is there comes from a creation that was cut short."""
+    known = {files.LOCK_FILE, files.ANCHOR_FILE, files.DATA_DIRECTORY, files.IDENTITY_FILE + ".new"}
+    names = {entry.name for entry in directory.iterdir()}
+    return not names or (files.LOCK_FILE in names and names <= known)
+
+
+def _open_owned(
+    directory: Path,
+    config: Config,
+    identity: files.Identity,
+    ownership: files.Ownership,
+    accept_data_loss: bool,
+) -> OpenStore:
+    shutil.rmtree(directory / files.SCRATCH_DIRECTORY, ignore_errors=True)
+    anchor = _open_anchor(directory, identity, accept_data_loss)
+    if failpoints.armed:
+        failpoints.hit("open.before_store")
+    try:
+        store = RocksStore.open(
+            directory / files.DATA_DIRECTORY, create=False, salvage=accept_data_loss
+        )
+    except Corruption as error:
+        raise _damaged("the store's files are damaged", anchor, None, error) from error
+    try:
+        if failpoints.armed:
+            failpoints.hit("open.after_store")
+        lost = _check_against_anchor(store, anchor, identity, accept_data_loss)
+        opened = OpenStore(
+            store, _find_end(store), anchor.mark.incarnation, identity, anchor, ownership, directory
+        )
+        _begin(opened, config, lost)
+    except BaseException:
+        store.close()
+        anchor.close()
+        raise
+    return opened
+
+
+def _begin(opened: OpenStore, config: Config, lost: bool) -> None:
+    """Make what was found durable and say so in the anchor, as a new incarnation where needed."""
+    assert opened.anchor is not None
+    unclean = opened.anchor.mark.state is State.OPEN_UNSYNCED
+    if failpoints.armed and failpoints.planted("incarnation_kept"):
+        unclean = False
+    if lost or unclean:
+        opened.incarnation += 1
+    opened.store.sync()
+    if failpoints.armed:
+        failpoints.hit("open.before_incarnation")
+    off = config.durability is Durability.OFF
+    written = opened.written
+    opened.write_anchor(
+        written.snapshot.position, written.hash, State.OPEN_UNSYNCED if off else State.OPEN
+    )
+    if failpoints.armed:
+        failpoints.hit("open.after_incarnation")
+
+
+def _open_anchor(directory: Path, identity: files.Identity, accept_data_loss: bool) -> Anchor:
+    path = directory / files.ANCHOR_FILE
+    try:
+        return Anchor.open(path)
+    except Corruption:
+        if not accept_data_loss:
+            raise
+        path.unlink(missing_ok=True)
+        return Anchor.create(path, identity.store_id)
+
+
+def _check_against_anchor(
+    store: BatchStore, anchor: Anchor, identity: files.Identity, accept_data_loss: bool
+) -> bool:
+    """Raise Corruption when the log is not what the anchor promised; True when that was accepted."""
+    try:
+        _require_promised(store, anchor, identity)
+    except Corruption:
+        if not accept_data_loss:
+            raise
+        return True
+    return False
+
+
+def _require_promised(store: BatchStore, anchor: Anchor, identity: files.Identity) -> None:
+    mark = anchor.mark
+    if mark.store_id != identity.store_id:
+        raise _damaged("the anchor belongs to another store", anchor, None)
+    last = last_record(store)
+    found = last.position if last else 0
+    if found < mark.position:
+        raise _damaged("acknowledged commits are missing from the log", anchor, found)
+    if mark.state is State.CLOSED and found > mark.position:
+        raise _damaged("the log goes on after the store was closed", anchor, found)
+    if failpoints.armed and failpoints.planted("chain_unchecked"):
+        return
+    _require_chain(store, anchor, found)
+
+
+def _require_chain(store: BatchStore, anchor: Anchor, found: int) -> None:
+    """From the anchor's record to the end: no hole, every hash right."""
+    mark = anchor.mark
+    expected, previous = max(mark.position, 1), None
+    start, end = keyspace.log_range(expected - 1, keyspace.POSITION_MAX)
+    for batch in store.scan_values(start, end):
+        for data in batch:
+            record = decode_record(data)
+            if previous is None and record.position > expected:
+                expected = record.position  # trimmed past the anchor while durability was off
+            broken = record.position != expected or (
+                previous is not None and record.previous_hash != previous
+            )
+            if broken or (record.position == mark.position and record.hash != mark.hash):
+                raise _damaged("the log's chain is broken", anchor, record.position)
+            expected, previous = record.position + 1, record.hash
+    if expected != max(found, mark.position, 0) + 1 and found:
+        raise _damaged("the log's chain is broken", anchor, expected - 1)
+
+
+def _damaged(
+    message: str, anchor: Anchor, found: int | None, cause: Exception | None = None
+) -> Corruption:
+    return Corruption(
+        message,
+        detail=str(cause) if cause else None,
+        hint=ACCEPT_HINT,
+        acknowledged_through=anchor.mark.position,
+        found="unreadable" if found is None else found,
+    )
+
+
+def last_record(store: BatchStore) -> Record | None:
+    start, end = keyspace.log_range(0, keyspace.POSITION_MAX)
+    for batch in store.scan(start, end, reverse=True, limit=1):
+        return decode_record(batch[0][1])
+    return None
+
+
+def _find_end(store: BatchStore) -> Written:
+    last = last_record(store)
+    position, hash_ = (last.position, last.hash) if last else (0, 0)
+    return Written(Snapshot(0, position, load_catalog(store)), hash_)
+
+
+def load_catalog(store: BatchStore) -> catalog.Catalog:
+    """The catalog as stored; that of a new store when there is none yet."""
+    objects: dict[int, model.AnyObject] = {}
+    start, end = keyspace.relation_range(model.CATALOG_RELATION)
+    for batch in store.scan_values(start, end):
+        for data in batch:
+            item = model.decode(data)
+            objects[item.id] = item
+    return catalog.empty().replaced(objects)

@@ -1,0 +1,257 @@
+"""Locks: one lock-row form for every kind, taken, stamped, released and broken by conditional writes.
+
+    free           no cell
+    held           LockValue: one holder of side 0, or any number of one other side
+    primary        the lowest lock row of an attempt, taken first; the others point to it
+    stamped        the primary names the position at which the attempt may commit
+
+Why breaking is safe: an attempt commits only after it stamped its primary, and it stamps only the exact
+value that it left there. A breaker first ends the attempt: it removes the unstamped primary, or it
+decides the stamped position, applies the record if there is one, and then removes the primary. Only an
+ended attempt loses its other locks. A secondary whose primary is gone belongs to an ended attempt,
+because the primary is taken first.
+
+A value never comes back (LockValue.changes, and the attempt id as timestamp), so a request that
+arrives late or twice fails. Safety needs no clock; `expired` only says when to stop being polite.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from belvedere.errors import Retry
+from belvedere.kv.cell import (
+    Begin,
+    CheckAndMutate,
+    Delete,
+    Get,
+    Many,
+    Now,
+    Pause,
+    Put,
+    ReplyLost,
+    Step,
+    value_of,
+)
+from belvedere.txn.row import layout
+from belvedere.txn.row.layout import Heartbeat, Holder, LockValue
+from belvedere.txn.row.node import Node, node_of
+
+Finish = Callable[[Node, int, int], Step[None]]
+"""Decide a position and, if that attempt's record is there, write its cells: (node, attempt, position)."""
+
+
+class Lock(NamedTuple):
+    row: bytes
+    side: int = 0
+
+
+@dataclass(slots=True)
+class Held:
+    """The locks of one attempt, in the order taken; `values` is what each row held after us."""
+
+    attempt: int
+    version: int
+    primary: bytes = b""
+    values: dict[bytes, LockValue] = field(default_factory=dict)
+
+
+def take_all(node: Node, held: Held, wanted: Sequence[Lock], finish: Finish) -> Step[None]:
+    """Take every lock in key order. Retry when one cannot be had in time; the caller releases."""
+    sides: dict[bytes, int] = {}
+    for lock in wanted:
+        sides[lock.row] = lock.side if sides.get(lock.row, lock.side) == lock.side else 0
+    rows = sorted(sides)
+    held.primary = rows[0]
+    if node.planted("primary_not_first"):
+        rows.reverse()
+    started = yield Now()
+    for row in rows:
+        mine = Holder(held.attempt, held.primary, sides[row], held.version)
+        yield from _take(node, held, row, mine, started, finish)
+
+
+def _take(
+    node: Node, held: Held, row: bytes, mine: Holder, started: float, finish: Finish
+) -> Step[None]:
+    seen: LockValue | None = None
+    while True:
+        value = _joined(seen, mine)
+        try:
+            won = yield _swap(row, seen, value)
+        except ReplyLost:
+            won = False
+        if won:
+            held.values[row] = value
+            return
+        seen = yield from read_lock(row)
+        if seen is None:
+            continue
+        if _find(seen, mine.attempt) is not None:
+            held.values[row] = seen
+            return
+        in_the_way = next((h for h in seen.holders if _excludes(h, mine)), None)
+        if in_the_way is not None:
+            yield from _wait_or_break(node, row, in_the_way, started, finish)
+            seen = yield from read_lock(row)
+            if seen is not None and any(_excludes(h, mine) for h in seen.holders):
+                seen = None
+
+
+def _wait_or_break(
+    node: Node, row: bytes, holder: Holder, started: float, finish: Finish
+) -> Step[None]:
+    node.counts["lock waits"] += 1
+    if (yield from expired(node, row, holder)):
+        yield from break_holder(node, row, holder, finish)
+        return
+    now = yield Now()
+    if now - started > node.settings.lock_wait_seconds_max:
+        raise Retry("lock wait timed out", sqlstate="55P03", row=row.hex())
+    yield Pause(node.settings.lock_poll_seconds)
+
+
+def stamp(node: Node, held: Held, position: int) -> Step[None]:
+    """Tie the attempt to a position: (me, -) or (me, old) -> (me, position), in the primary. Retry when
+    somebody has ended the attempt."""
+    row = held.primary
+    seen: LockValue | None = held.values[row]
+    while seen is not None and (mine := _find(seen, held.attempt)) is not None:
+        if mine.stamp == position:
+            held.values[row] = seen
+            return
+        stamped = Holder(mine.attempt, mine.primary, mine.side, mine.version, position)
+        value = _changed(seen, [stamped if h is mine else h for h in seen.holders])
+        try:
+            won = yield _swap(row, seen, value)
+        except ReplyLost:
+            won = False
+        if won:
+            held.values[row] = value
+            return
+        seen = yield from read_lock(row)
+    raise Retry("lock was broken", row=row.hex())
+
+
+def releases(held: Held) -> tuple[CheckAndMutate, ...]:
+    """The conditional writes that give back every lock, if nobody touched them since."""
+    return tuple(_leaving(row, value, held.attempt) for row, value in held.values.items())
+
+
+def release(node: Node, held: Held) -> Step[None]:
+    """Give back every lock. Only for attempts that are ended, or committed and applied. What cannot be
+    given back (replies stay lost) is left to breakers: the attempt is over, so they need not wait."""
+    for _ in range(node.settings.tries_max):
+        try:
+            yield from _release(held)
+            return
+        except ReplyLost:
+            continue
+    node.counts["locks left to breakers"] += len(held.values)
+
+
+def _release(held: Held) -> Step[None]:
+    if not held.values:
+        return
+    given = yield Many(releases(held))
+    left = [row for row, done in zip(list(held.values), given) if not done]
+    for row in left:
+        yield from remove(row, held.attempt)
+
+
+def remove(row: bytes, attempt: int) -> Step[None]:
+    """Take an attempt out of a lock row, whatever others do to the row meanwhile."""
+    while True:
+        seen = yield from read_lock(row)
+        if seen is None or _find(seen, attempt) is None:
+            return
+        if (yield _leaving(row, seen, attempt)):
+            return
+
+
+def break_holder(node: Node, row: bytes, holder: Holder, finish: Finish) -> Step[None]:
+    """End the attempt of a holder, then take it out of this row."""
+    node.counts["locks broken"] += 1
+    while True:
+        try:
+            yield Begin()
+            yield from _end(node, holder, finish)
+            yield from remove(row, holder.attempt)
+            return
+        except ReplyLost:
+            continue
+
+
+def _end(node: Node, holder: Holder, finish: Finish) -> Step[None]:
+    """Make sure the attempt is either applied or can never commit: its primary is gone."""
+    while True:
+        seen = yield from read_lock(holder.primary)
+        found = None if seen is None else _find(seen, holder.attempt)
+        if seen is None or found is None:
+            return
+        if found.stamp:
+            yield from finish(node, holder.attempt, found.stamp)
+        if (yield _leaving(holder.primary, seen, holder.attempt)):
+            return
+
+
+def expired(node: Node, row: bytes, holder: Holder) -> Step[bool]:
+    """Whether nobody needs to wait for this holder: its attempt is over, or its node is silent."""
+    heartbeat_row = layout.heartbeat_row(node_of(holder.attempt))
+    if row != holder.primary:
+        primary = yield from read_lock(holder.primary)
+        if primary is None or _find(primary, holder.attempt) is None:
+            return True
+    stored = value_of((yield Get(heartbeat_row)), layout.BEAT)
+    beat = None if stored is None else layout.decode(Heartbeat, stored, heartbeat_row)
+    if beat is not None and holder.attempt < beat.attempts_from:
+        return True
+    now = yield Now()
+    return silent(node, node_of(holder.attempt), beat, now)
+
+
+def silent(node: Node, other: int, beat: Heartbeat | None, now: float) -> bool:
+    """Whether a node's heartbeat did not change for the lease, on our own clock."""
+    heard = node.heard.get(other)
+    if heard is None or heard[0] != beat:
+        node.heard[other] = heard = (beat, now)
+    return now - heard[1] >= node.settings.lease_seconds
+
+
+def read_lock(row: bytes) -> Step[LockValue | None]:
+    stored = value_of((yield Get(row, (layout.HOLDERS,))), layout.HOLDERS)
+    return None if stored is None else layout.decode(LockValue, stored, row)
+
+
+def _find(value: LockValue, attempt: int) -> Holder | None:
+    return next((holder for holder in value.holders if holder.attempt == attempt), None)
+
+
+def _excludes(holder: Holder, mine: Holder) -> bool:
+    return holder.side == 0 or mine.side == 0 or holder.side != mine.side
+
+
+def _joined(seen: LockValue | None, mine: Holder) -> LockValue:
+    if seen is None:
+        return LockValue(mine.attempt, 0, (mine,))
+    return _changed(seen, [*seen.holders, mine])
+
+
+def _changed(seen: LockValue, holders: list[Holder]) -> LockValue:
+    return LockValue(seen.made, seen.changes + 1, tuple(holders))
+
+
+def _swap(row: bytes, seen: LockValue | None, value: LockValue) -> CheckAndMutate:
+    expected = None if seen is None else layout.encode(seen)
+    put = Put(layout.HOLDERS, value.made, layout.encode(value))
+    return CheckAndMutate(row, layout.HOLDERS, expected, (put,))
+
+
+def _leaving(row: bytes, seen: LockValue, attempt: int) -> CheckAndMutate:
+    others = [holder for holder in seen.holders if holder.attempt != attempt]
+    if others:
+        return _swap(row, seen, _changed(seen, others))
+    gone = Delete(layout.HOLDERS, seen.made, exact=True)
+    return CheckAndMutate(row, layout.HOLDERS, layout.encode(seen), (gone,))

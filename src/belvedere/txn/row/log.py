@@ -1,0 +1,206 @@
+"""The log: one row a position, filled once, with a record or with an abort marker.
+
+A position is decided by a write-if-absent of its log row, whoever comes first: the writer with its record
+or anybody else with the abort marker. So every doubt ends the same way: write the marker if absent,
+then look who won. Abort markers are never removed: a writer may wake up after any time and try.
+
+Below the trim floor an empty log row proves nothing: the record may have been there. Then only the
+outcome cell can tell, and when that is gone too, nobody can: "unknown", never "aborted".
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from belvedere.errors import Corruption, Unavailable
+from belvedere.kv.cell import (
+    Cells,
+    CheckAndMutate,
+    Get,
+    Many,
+    MultiGet,
+    Mutate,
+    Put,
+    ReplyLost,
+    Step,
+    value_of,
+)
+from belvedere.txn.row import layout
+from belvedere.txn.row.layout import ABORT, Floors, Parts, Record
+from belvedere.txn.row.node import Node
+
+
+class Entry(NamedTuple):
+    """A filled log row: a record, or (None) an abort marker."""
+
+    position: int
+    owner: bytes
+    record: Record | None
+    applied: bool
+
+
+class Settled(NamedTuple):
+    """At or below the trim floor: whatever was decided is applied, and the log no longer says what."""
+
+    position: int
+
+
+def write_record(node: Node, position: int, record: Record, value: bytes) -> Step[bool]:
+    """Commit: fill the log row with our record. False when the position was closed before."""
+    owner = owner_of(record.attempt)
+    puts = (Put(layout.OWNER, layout.ONLY, owner), Put(layout.RECORD, layout.ONLY, value))
+    row = layout.log_row(position, node.settings.lanes)
+    try:
+        won = yield CheckAndMutate(row, layout.OWNER, None, puts)
+    except ReplyLost:
+        return (yield from resolve_doubt(node, position, record))
+    if won:
+        return True
+    entry = read_entry(node, position, (yield Get(row)))
+    if entry is None:
+        return (yield from resolve_doubt(node, position, record))
+    return _is_ours(node, entry, owner)
+
+
+def resolve_doubt(node: Node, position: int, record: Record) -> Step[bool]:
+    """Whether our record is at its position, after a lost reply. Unavailable when nobody can tell."""
+    row = layout.log_row(position, node.settings.lanes)
+    owner = owner_of(record.attempt)
+    for _ in range(node.settings.tries_max):
+        try:
+            yield from _write_marker(row)
+            entry_cells, floor_cells, outcome_cells = yield MultiGet(
+                (Get(row), Get(layout.FLOOR_ROW), Get(layout.outcome_row(record.transaction)))
+            )
+        except ReplyLost:
+            continue
+        entry = read_entry(node, position, entry_cells)
+        if entry is not None and entry.owner == owner:
+            return True
+        if position > floors(floor_cells).log or node.planted("lost_reply_after_trim"):
+            if entry is not None:
+                return _is_ours(node, entry, owner)
+        elif value_of(outcome_cells, layout.OUTCOME) is not None:
+            return True
+        else:
+            raise unknown_outcome(record.transaction, position)
+    raise unknown_outcome(record.transaction, position)
+
+
+def decide(node: Node, position: int) -> Step[Entry | Settled]:
+    """What a position holds, closing it if it holds nothing."""
+    row = layout.log_row(position, node.settings.lanes)
+    while True:
+        cells, floor_cells = yield MultiGet((Get(row), Get(layout.FLOOR_ROW)))
+        if position <= floors(floor_cells).log:
+            return Settled(position)
+        entry = read_entry(node, position, cells)
+        if entry is not None:
+            return entry
+        yield from _write_marker(row)
+
+
+def close(node: Node, position: int) -> Step[None]:
+    """Fill an empty position with the abort marker; a lost reply is found out by reading."""
+    node.counts["closed"] += 1
+    try:
+        yield from _write_marker(layout.log_row(position, node.settings.lanes))
+    except ReplyLost:
+        node.counts["closing reply lost"] += 1
+
+
+def mark_applied(node: Node, position: int, attempt: int) -> CheckAndMutate:
+    """Note in the log row that all its cells are written; nothing when the row is trimmed already."""
+    return CheckAndMutate(
+        layout.log_row(position, node.settings.lanes),
+        layout.OWNER,
+        owner_of(attempt),
+        (Put(layout.APPLIED, layout.ONLY, layout.YES),),
+    )
+
+
+def read_entry(node: Node, position: int, cells: Cells) -> Entry | None:
+    """The entry in these cells of a log row. Corruption, naming the row, when it was altered."""
+    owner = value_of(cells, layout.OWNER)
+    if owner is None:
+        return None
+    applied = value_of(cells, layout.APPLIED) is not None
+    if owner == ABORT:
+        return Entry(position, owner, None, applied)
+    row = layout.log_row(position, node.settings.lanes)
+    value = value_of(cells, layout.RECORD)
+    if value is None:
+        raise Corruption("row was altered: log record is missing", row=row.hex())
+    kind, payload = layout.unframe(value, row)
+    if kind == layout.IN_PARTS:
+        parts = layout.decode(Parts, payload, row)
+        return Entry(position, owner, Record(parts.attempt, b"", 0, parts.count, ()), applied)
+    record = layout.decode(Record, payload, row)
+    if owner_of(record.attempt) != owner:
+        raise Corruption("row was altered: log record of another owner", row=row.hex())
+    return Entry(position, owner, record, applied)
+
+
+def whole(node: Node, entry: Entry) -> Step[Record | None]:
+    """The full record of an entry, put together from its chunk rows when it was large."""
+    if entry.record is None or entry.record.transaction:
+        return entry.record
+    rows = [layout.chunk_row(entry.record.attempt, n) for n in range(entry.record.time)]
+    found = yield MultiGet(tuple(Get(row) for row in rows))
+    parts = []
+    for row, cells in zip(rows, found):
+        value = value_of(cells, layout.RECORD)
+        if value is None:
+            raise Corruption("row was altered: part of a log record is missing", row=row.hex())
+        parts.append(layout.unframe(value, row)[1])
+    return layout.decode(Record, b"".join(parts), rows[0])
+
+
+def stored_form(node: Node, record: Record) -> Step[bytes]:
+    """The value for the log row; a record too large for a cell is written to chunk rows first."""
+    payload = layout.encode(record)
+    limit = node.settings.record_bytes_max
+    if len(payload) <= limit:
+        return layout.frame(layout.WHOLE, payload)
+    parts = [payload[at : at + limit] for at in range(0, len(payload), limit)]
+    puts = tuple(
+        Mutate(
+            layout.chunk_row(record.attempt, number),
+            (Put(layout.RECORD, layout.ONLY, layout.frame(layout.WHOLE, part)),),
+        )
+        for number, part in enumerate(parts)
+    )
+    yield Many(puts)
+    stands_for = Parts(record.attempt, len(parts), len(payload))
+    return layout.frame(layout.IN_PARTS, layout.encode(stands_for))
+
+
+def floors(cells: Cells) -> Floors:
+    value = value_of(cells, layout.FLOORS)
+    return Floors() if value is None else layout.decode(Floors, value, layout.FLOOR_ROW)
+
+
+def owner_of(attempt: int) -> bytes:
+    return attempt.to_bytes(8)
+
+
+def unknown_outcome(transaction: bytes, position: int) -> Unavailable:
+    return Unavailable(
+        "outcome of the transaction is unknown",
+        sqlstate="08007",
+        transaction=transaction.hex(),
+        position=position,
+    )
+
+
+def _write_marker(row: bytes) -> Step[bool]:
+    marker = (Put(layout.OWNER, layout.ONLY, ABORT),)
+    won: bool = yield CheckAndMutate(row, layout.OWNER, None, marker)
+    return won
+
+
+def _is_ours(node: Node, entry: Entry, owner: bytes) -> bool:
+    if entry.owner not in (owner, ABORT):
+        row = layout.log_row(entry.position, node.settings.lanes)
+        raise Corruption("row was altered: position taken by somebody else", row=row.hex())
+    return entry.owner == owner
