@@ -144,9 +144,21 @@ def _numeric_digits(sql_type: SqlType, index: int) -> SlotCode:
     store, load = "numeric_text({v}).encode()", "Decimal({x}.decode())"
     if sql_type.precision is None:
         return SlotCode(None, store, load)
-    # Too many digits to scale into an integer slot; they are only checked.
-    check = scaled_number(sql_type.precision, sql_type.scale or 0, 128)
-    return SlotCode(None, store, load, (f"check_{index}({{v}})",), ((f"check_{index}", check),))
+    # Too many digits for an integer slot, but the same rules: nothing is rounded, the scale is s.
+    fit = _rescaled(sql_type.precision, sql_type.scale or 0)
+    store = f"numeric_text(rescaled_{index}({{v}})).encode()"
+    return SlotCode(None, store, load, (), ((f"rescaled_{index}", fit),))
+
+
+def _rescaled(precision: int, scale: int) -> Callable[[Any], Decimal]:
+    check = scaled_number(precision, scale, 128)
+    unit = Decimal((0, (1,), -max(scale, 0)))
+
+    def rescaled(value: Any) -> Decimal:
+        check(value)
+        return scalars.EXACT.quantize(value, unit) if value.is_finite() else value
+
+    return rescaled
 
 
 def scaled_number(precision: int, scale: int, bits: int) -> Callable[[Any], int]:

@@ -1,0 +1,171 @@
+"""The log record: everything one transaction changed, in one value.
+
+Little-endian:
+- header, 64 bytes: u64 hash (xxh3 of all that follows), u32 total length, u64 position, u64 hash of
+  the record before, u64 catalog version, i64 commit time (microseconds), 16 bytes transaction id,
+  u32 change count n
+- directory, n times 20 bytes: u32 relation, u8 kind (1 insert, 2 update, 3 delete), 3 zero bytes,
+  u32 ends of key, old row and new row in the tail
+- tail: key, old row and new row of each change, one after the other
+
+A key here is the encoded key alone, without family and relation. The kind says whether there is an
+old and a new row, so that an empty row and no row stay apart. The hash of the record before makes
+the log a chain: a record that was lost or exchanged is noticed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, NoReturn
+
+from xxhash import xxh3_64_intdigest
+
+from belvedere.errors import Corruption, InvalidInput
+
+HEADER_BYTES = 64
+ENTRY_BYTES = 20
+HASH_BYTES = 8
+TRANSACTION_BYTES = 16
+
+INSERT = 1
+UPDATE = 2
+DELETE = 3
+
+_hash = struct.Struct("<Q")
+_header = struct.Struct("<QIQQQq16sI")
+_body = struct.Struct("<IQQQq16sI")
+_entry = struct.Struct("<IB3xIII")
+_single = struct.Struct("<IQQQq16sIIB3xIII")
+_SINGLE_BYTES = HEADER_BYTES + ENTRY_BYTES
+
+
+class Change(NamedTuple):
+    """One row mutation. No old row: an insert; no new row: a delete; both: an update."""
+
+    relation: int
+    key: bytes
+    old: bytes | None
+    new: bytes | None
+
+
+class Record(NamedTuple):
+    """A checked log record; its changes are decoded when asked for."""
+
+    position: int
+    hash: int
+    previous_hash: int
+    catalog_version: int
+    time: int
+    transaction: bytes
+    count: int
+    data: bytes
+
+    def changes(self) -> Iterator[Change]:
+        """The changes in the order in which they were made."""
+        data = self.data
+        base = HEADER_BYTES + ENTRY_BYTES * self.count
+        start = base
+        for offset in range(HEADER_BYTES, base, ENTRY_BYTES):
+            relation, kind, key_end, old_end, new_end = _entry.unpack_from(data, offset)
+            key_end, old_end, new_end = base + key_end, base + old_end, base + new_end
+            if not start <= key_end <= old_end <= new_end <= len(data) or not 1 <= kind <= 3:
+                raise Corruption("log record has a broken directory", log_position=self.position)
+            yield Change(
+                relation,
+                data[start:key_end],
+                None if kind == INSERT else data[key_end:old_end],
+                None if kind == DELETE else data[old_end:new_end],
+            )
+            start = new_end
+
+
+def encode_record(
+    position: int,
+    previous_hash: int,
+    catalog_version: int,
+    time: int,
+    transaction: bytes,
+    changes: Sequence[Change],
+) -> bytes:
+    """The bytes of a record. `time` is in microseconds since 1970, `transaction` has 16 bytes."""
+    try:
+        if len(changes) == 1:
+            relation, key, old, new = changes[0]
+            kind = UPDATE
+            if old is None:
+                kind, old = INSERT, b""
+            if new is None:
+                if kind == INSERT:
+                    _refuse_empty_change(position)
+                kind, new = DELETE, b""
+            key_end = len(key)
+            old_end = key_end + len(old)
+            new_end = old_end + len(new)
+            # One call for header and directory: this is every single-row commit.
+            body = (
+                _single.pack(
+                    _SINGLE_BYTES + new_end, position, previous_hash, catalog_version, time,
+                    transaction, 1, relation, kind, key_end, old_end, new_end,
+                )
+                + key + old + new
+            )  # fmt: skip
+        else:
+            directory, tail = _directory_and_tail(position, changes)
+            length = HEADER_BYTES + len(directory) + len(tail)
+            fields = (position, previous_hash, catalog_version, time, transaction, len(changes))
+            body = _body.pack(length, *fields) + directory + tail
+        if len(transaction) != TRANSACTION_BYTES:
+            raise InvalidInput("transaction id must have 16 bytes", found=len(transaction))
+    except (struct.error, TypeError, ValueError) as error:
+        raise InvalidInput("log record cannot be encoded", detail=str(error)) from error
+    return _hash.pack(xxh3_64_intdigest(body)) + body
+
+
+def record_hash(data: bytes) -> int:
+    """The hash a record carries: what the next record names as the hash of the record before."""
+    return int.from_bytes(data[:HASH_BYTES], "little")
+
+
+def decode_record(data: bytes, position: int | None = None) -> Record:
+    """A record from its bytes, checked. `position` is the one its key says, when it is known."""
+    if len(data) < HEADER_BYTES:
+        raise Corruption("log record is cut short", log_position=position, found_bytes=len(data))
+    digest, length, found, previous, version, time, transaction, count = _header.unpack_from(data)
+    where = found if position is None else position
+    if length != len(data):
+        raise Corruption(
+            "log record has the wrong length", log_position=where, expected=length, found=len(data)
+        )
+    if digest != xxh3_64_intdigest(data[HASH_BYTES:]):
+        raise Corruption("log record does not match its hash", log_position=where)
+    if found != where:
+        raise Corruption("log record is of another position", log_position=where, found=found)
+    if HEADER_BYTES + ENTRY_BYTES * count > length:
+        raise Corruption("log record has a broken directory", log_position=where)
+    return Record(found, digest, previous, version, time, transaction, count, data)
+
+
+def _directory_and_tail(position: int, changes: Sequence[Change]) -> tuple[bytes, bytes]:
+    entries: list[bytes] = []
+    parts: list[bytes] = []
+    pack = _entry.pack
+    end = 0
+    for relation, key, old, new in changes:
+        if old is None:
+            if new is None:
+                _refuse_empty_change(position)
+            kind, old = INSERT, b""
+        else:
+            kind = UPDATE if new is not None else DELETE
+        new = b"" if new is None else new
+        key_end = end + len(key)
+        old_end = key_end + len(old)
+        end = old_end + len(new)
+        entries.append(pack(relation, kind, key_end, old_end, end))
+        parts += (key, old, new)
+    return b"".join(entries), b"".join(parts)
+
+
+def _refuse_empty_change(position: int) -> NoReturn:
+    raise InvalidInput("a change needs an old or a new row", log_position=position)
