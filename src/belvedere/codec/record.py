@@ -58,13 +58,13 @@ class Record(NamedTuple):
     catalog_version: int
     time: int
     transaction: bytes
-    count: int
+    change_count: int
     data: bytes
 
     def changes(self) -> Iterator[Change]:
         """The changes in the order in which they were made."""
         data = self.data
-        base = HEADER_BYTES + ENTRY_BYTES * self.count
+        base = HEADER_BYTES + ENTRY_BYTES * self.change_count
         start = base
         for offset in range(HEADER_BYTES, base, ENTRY_BYTES):
             relation, kind, key_end, old_end, new_end = _entry.unpack_from(data, offset)

@@ -1,0 +1,123 @@
+"""The value of linear view state: a payload that is set once, and integers that only ever add up.
+
+- u8 form: 0 = amounts of 8 bytes, 1 = amounts of any length
+- u16 number of amounts, u32 length of the payload
+- form 0: the amounts, i64 each; form 1: u32 length of each amount, then the amounts themselves,
+  two's complement
+- payload
+
+All little-endian. The shorter form is always taken, so equal states are equal bytes.
+
+The first amount is the number of rows behind the state. It decides emptiness: at zero the state is
+gone, and then every other amount must be zero too. Amounts are integers because only they add up to
+the same total in any order; `float_to_fixed` makes a float one without losing a bit.
+"""
+
+from __future__ import annotations
+
+import struct
+from functools import lru_cache
+
+from belvedere.errors import Corruption, InvalidInput
+
+_HEAD_BYTES = 7
+_head = struct.Struct("<BHI")
+_FIXED_BITS = 1074
+_FIXED_ONE = 1 << _FIXED_BITS
+
+
+def encode(payload: bytes, amounts: tuple[int, ...]) -> bytes:
+    """The state's bytes."""
+    try:
+        return _short_form(len(amounts)).pack(0, len(amounts), len(payload), *amounts) + payload
+    except struct.error:
+        return _encode_long(payload, amounts)
+
+
+def decode(state: bytes) -> tuple[bytes, tuple[int, ...]]:
+    """Payload and amounts. Corruption when the bytes are no state."""
+    try:
+        form, count, length = _head.unpack_from(state)
+        if form == 0:
+            start = _HEAD_BYTES + 8 * count
+            amounts = _short_form(count).unpack_from(state)[3:]
+        elif form == 1:
+            amounts, start = _decode_long(state, count)
+        else:
+            raise ValueError
+        if len(state) != start + length:
+            raise ValueError
+    except (struct.error, ValueError) as error:
+        raise Corruption("view state cannot be decoded", state=state[:64].hex()) from error
+    return state[start:], amounts
+
+
+def add(state: bytes | None, payload: bytes, amounts: tuple[int, ...]) -> bytes | None:
+    """The state after adding; None when no row is left. The payload of an existing state stays."""
+    if state is not None:
+        payload, before = decode(state)
+        if len(before) != len(amounts):
+            raise Corruption(
+                "view state has another number of amounts",
+                expected=len(amounts),
+                found=len(before),
+            )
+        amounts = tuple(map(int.__add__, before, amounts))
+    count = amounts[0]
+    if count > 0:
+        return encode(payload, amounts)
+    if count < 0:
+        raise Corruption("view state counts fewer than zero rows", found=count)
+    if any(amounts):
+        raise Corruption("view state without rows has amounts left", found=amounts)
+    return None
+
+
+def float_to_fixed(value: float) -> int:
+    """The float as a whole number of 2**-1074, the smallest step of any float: exact.
+
+    NaN and the infinities have none; they are counted apart.
+    """
+    try:
+        numerator, denominator = value.as_integer_ratio()
+    except (ValueError, OverflowError) as error:
+        raise InvalidInput("not a finite number", sqlstate="22003", found=value) from error
+    return numerator << _FIXED_BITS + 1 - denominator.bit_length()
+
+
+def fixed_to_float(fixed: int) -> float:
+    """The float nearest to the exact total (ties to even)."""
+    try:
+        return fixed / _FIXED_ONE
+    except OverflowError as error:
+        raise InvalidInput("value out of range: overflow", sqlstate="22003") from error
+
+
+@lru_cache(maxsize=256)
+def _short_form(count: int) -> struct.Struct:
+    return struct.Struct(f"<BHI{count}q")
+
+
+def _encode_long(payload: bytes, amounts: tuple[int, ...]) -> bytes:
+    try:
+        parts = [
+            amount.to_bytes(amount.bit_length() // 8 + 1, "little", signed=True)
+            for amount in amounts
+        ]
+        lengths = struct.pack(f"<{len(parts)}I", *map(len, parts))
+        head = _head.pack(1, len(amounts), len(payload))
+    except (struct.error, AttributeError) as error:
+        raise InvalidInput("view state cannot be encoded", detail=str(error)) from error
+    return b"".join((head, lengths, *parts, payload))
+
+
+def _decode_long(state: bytes, count: int) -> tuple[tuple[int, ...], int]:
+    lengths = struct.unpack_from(f"<{count}I", state, _HEAD_BYTES)
+    start = _HEAD_BYTES + 4 * count
+    amounts = []
+    for length in lengths:
+        if len(state) < start + length:
+            raise ValueError
+        amounts.append(int.from_bytes(state[start : start + length], "little", signed=True))
+        start += length
+    return tuple(amounts), start
