@@ -1,0 +1,296 @@
+"""Rows to Arrow and back, column by column, without a Python loop over rows.
+
+| type | Arrow type |
+|---|---|
+| BOOLEAN, integers, REAL, DOUBLE | bool, int16/32/64, float, double |
+| NUMERIC(p <= 38, s) | decimal128(p, s) |
+| other NUMERIC | utf8, the digits |
+| CHAR, VARCHAR, TEXT, JSON | utf8 |
+| BYTEA | binary |
+| DATE, TIME | date32, time64(us) |
+| TIMESTAMP, TIMESTAMPTZ | timestamp(us), timestamp(us, UTC) |
+| INTERVAL | month_day_nano |
+| UUID | fixed-size binary of 16 |
+
+Every field carries its SQL type as metadata (`SQL_TYPE_KEY`): digits are not taken for text.
+
+How: the values are joined into one buffer; the static part of all rows is gathered as a matrix;
+each fixed column is a slice of it. A variable column is an Arrow array over the joined buffer whose
+offsets are start, end, start, end, ...: every second element is a value, and `take` copies these.
+Rows with different numbers of slots are done group by group and put back in order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from belvedere.codec.row_shape import Shape
+from belvedere.codec.row_slots import numeric_bits, special_numbers
+from belvedere.codec.rows import RowLayout
+from belvedere.errors import Corruption, Unsupported
+from belvedere.types import Kind, SqlType
+
+SQL_TYPE_KEY = b"belvedere.type"
+
+Bytes = npt.NDArray[np.uint8]
+Integers = npt.NDArray[np.int64]
+
+_OFFSETS_32_MAX = 2**31 - 1
+_PLAIN: dict[Kind, pa.DataType] = {
+    Kind.BOOLEAN: pa.bool_(),
+    Kind.SMALLINT: pa.int16(),
+    Kind.INTEGER: pa.int32(),
+    Kind.BIGINT: pa.int64(),
+    Kind.REAL: pa.float32(),
+    Kind.DOUBLE: pa.float64(),
+    Kind.CHAR: pa.utf8(),
+    Kind.VARCHAR: pa.utf8(),
+    Kind.TEXT: pa.utf8(),
+    Kind.JSON: pa.utf8(),
+    Kind.BYTEA: pa.binary(),
+    Kind.DATE: pa.date32(),
+    Kind.TIME: pa.time64("us"),
+    Kind.TIMESTAMP: pa.timestamp("us"),
+    Kind.TIMESTAMPTZ: pa.timestamp("us", "UTC"),
+    Kind.INTERVAL: pa.month_day_nano_interval(),
+    Kind.UUID: pa.binary(16),
+}
+
+
+def arrow_type(sql_type: SqlType) -> pa.DataType:
+    if sql_type.kind is Kind.NUMERIC:
+        if numeric_bits(sql_type) is None:
+            return pa.utf8()
+        return pa.decimal128(sql_type.precision, sql_type.scale or 0)
+    return _PLAIN[sql_type.kind]
+
+
+def arrow_field(name: str, sql_type: SqlType) -> pa.Field:
+    return pa.field(name, arrow_type(sql_type), metadata={SQL_TYPE_KEY: str(sql_type).encode()})
+
+
+def rows_to_arrow(
+    layout: RowLayout, values: list[bytes], columns: Sequence[int], names: Sequence[str]
+) -> pa.RecordBatch:
+    """The given slots of encoded rows, in the rows' order."""
+    types = [layout.types[column] for column in columns]
+    schema = pa.schema([arrow_field(name, sql_type) for name, sql_type in zip(names, types)])
+    joined = JoinedValues(values)
+    counts = _slot_counts(joined, len(layout.slots))
+    if (counts == len(layout.slots)).all():
+        shape = layout.shape(len(layout.slots))
+        arrays = _group_to_arrays(layout, shape, joined, columns)
+    else:
+        arrays = _groups_to_arrays(layout, joined, counts, columns)
+    if not columns:
+        return pa.RecordBatch.from_struct_array(pa.array([{}] * len(values), pa.struct([])))
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class JoinedValues:
+    """Many values in one buffer, with where each starts and how long it is."""
+
+    def __init__(self, values: list[bytes]) -> None:
+        self.values = values
+        data = b"".join(values)
+        self.buffer = pa.py_buffer(data)
+        self.bytes: Bytes = np.frombuffer(data, np.uint8)
+        self.lengths: Integers = np.fromiter(map(len, values), np.int64, len(values))
+        ends = np.cumsum(self.lengths)
+        self.starts: Integers = ends - self.lengths
+
+    def gather(self, starts: Integers, width: int) -> Bytes:
+        """A matrix of the `width` bytes at each start, which must be inside the buffer."""
+        if not len(starts):
+            return np.empty((0, width), np.uint8)
+        return np.lib.stride_tricks.sliding_window_view(self.bytes, width)[starts]
+
+    def slices(self, bounds: Integers, step: int, first: int, count: int) -> pa.Array:
+        """Elements first, first + step, ... of the slices between neighbouring bounds, copied.
+
+        Bounds never decrease. The array is of binary type.
+        """
+        if not count:
+            return pa.array([], pa.binary())
+        wide = len(self.bytes) > _OFFSETS_32_MAX
+        offsets = bounds if wide else bounds.astype(np.int32)
+        pieces = pa.Array.from_buffers(
+            pa.large_binary() if wide else pa.binary(),
+            len(bounds) - 1,
+            [None, pa.py_buffer(offsets), self.buffer],
+        )
+        taken = pieces.take(pa.array(np.arange(first, first + count * step, step)))
+        return taken.cast(pa.binary()) if wide else taken
+
+
+def _slot_counts(joined: JoinedValues, slots: int) -> Integers:
+    if len(joined.lengths) and joined.lengths.min() < 2:
+        raise Corruption("row is cut short", found_bytes=int(joined.lengths.min()))
+    counts: Integers = joined.gather(joined.starts, 2).view("<u2").ravel().astype(np.int64)
+    if len(counts) and counts.max() > slots:
+        raise Corruption(
+            "row has more slots than its table", slots=slots, found_slots=int(counts.max())
+        )
+    return counts
+
+
+def _groups_to_arrays(
+    layout: RowLayout, joined: JoinedValues, counts: Integers, columns: Sequence[int]
+) -> list[pa.Array]:
+    """Each number of slots by itself, then all rows back into their order."""
+    order = np.argsort(counts, kind="stable")
+    groups = []
+    for count in np.unique(counts):
+        members = order[counts[order] == count]
+        part = JoinedValues([joined.values[index] for index in members])
+        groups.append(_group_to_arrays(layout, layout.shape(int(count)), part, columns))
+    back = np.empty(len(order), np.int64)
+    back[order] = np.arange(len(order))
+    indexes = pa.array(back)
+    return [pa.concat_arrays(list(parts)).take(indexes) for parts in zip(*groups)]
+
+
+def _group_to_arrays(
+    layout: RowLayout, shape: Shape, joined: JoinedValues, columns: Sequence[int]
+) -> list[pa.Array]:
+    """Columns of rows that all have the shape's slots."""
+    if len(joined.lengths) and joined.lengths.min() < shape.tail:
+        raise Corruption("row is cut short", found_bytes=int(joined.lengths.min()))
+    static = joined.gather(joined.starts, shape.tail)
+    _check_ends(layout, shape, joined, static)
+    arrays = []
+    for column in columns:
+        sql_type = layout.types[column]
+        if column >= shape.count:
+            array = _missing(layout, column, len(static))
+        elif layout.codes[column].format is None:
+            array = _variable_column(sql_type, shape, column, joined, static)
+        else:
+            array = _fixed_column(sql_type, shape, column, static)
+        arrays.append(array)
+    return arrays
+
+
+def _check_ends(layout: RowLayout, shape: Shape, joined: JoinedValues, static: Bytes) -> None:
+    """Ends that decrease or do not meet the row's length must not pass for other values."""
+    last: Any = 0
+    for column in range(shape.count):
+        if layout.codes[column].format is None:
+            end = _ends(shape, column, static)
+            if (end < last).any():
+                raise Corruption("row cannot be decoded", slots=shape.count)
+            last = end
+    if (joined.lengths - shape.tail != last).any():
+        raise Corruption("row cannot be decoded", slots=shape.count)
+
+
+def _ends(shape: Shape, column: int, static: Bytes) -> Integers:
+    offset = shape.fields[column].offset
+    ends: Integers = _cut(static, offset, 4).view("<u4").ravel().astype(np.int64)
+    return ends
+
+
+def _cut(static: Bytes, offset: int, width: int) -> Bytes:
+    return np.ascontiguousarray(static[:, offset : offset + width])
+
+
+def _validity(column: int, static: Bytes) -> pa.Buffer | None:
+    """Arrow's bitmap of what is there, None when everything is."""
+    null = static[:, 2 + column // 8] & np.uint8(1 << column % 8)
+    if not null.any():
+        return None
+    return pa.py_buffer(np.packbits(null == 0, bitorder="little"))
+
+
+def _fixed_column(sql_type: SqlType, shape: Shape, column: int, static: Bytes) -> pa.Array:
+    field = shape.fields[column]
+    validity = _validity(column, static)
+    raw = _cut(static, field.offset, field.width)
+    data: npt.NDArray[Any] = raw
+    match sql_type.kind:
+        case Kind.BOOLEAN:
+            data = np.packbits(raw.ravel() != 0, bitorder="little")
+        case Kind.NUMERIC:
+            data = _decimals(sql_type, raw, column, static)
+        case Kind.INTERVAL:
+            data = _intervals(raw)
+    return pa.Array.from_buffers(arrow_type(sql_type), len(static), [validity, pa.py_buffer(data)])
+
+
+def _decimals(sql_type: SqlType, raw: Bytes, column: int, static: Bytes) -> npt.NDArray[Any]:
+    """Numbers of 16 bytes. Arrow's decimals know neither NaN nor infinities: these are refused."""
+    if numeric_bits(sql_type) == 64:
+        low = raw.view("<i8").ravel()
+        wide = np.empty((len(low), 2), "<i8")
+        wide[:, 0] = low
+        wide[:, 1] = low >> 63
+        special = np.isin(low, list(special_numbers(64)))
+    else:
+        wide = raw.view("<i8").reshape(-1, 2)
+        high = wide[:, 1]
+        # The reserved numbers are the only ones whose upper half is an extreme.
+        special = (high == np.iinfo(np.int64).min) | (high == np.iinfo(np.int64).max)
+    if special.any():
+        raise Unsupported(
+            "NaN or infinity of a numeric column in Arrow",
+            hint="cast the column to double precision",
+            type=str(sql_type),
+        )
+    return wide
+
+
+def _intervals(raw: Bytes) -> npt.NDArray[Any]:
+    """Microseconds become Arrow's nanoseconds, which reach a thousandth as far."""
+    data = raw.copy()
+    microseconds = data.view("<i8").reshape(-1, 2)[:, 1]
+    limit = np.iinfo(np.int64).max // 1000
+    if ((microseconds > limit) | (microseconds < -limit)).any():
+        raise Unsupported(
+            "interval of more than 292 years of hours in Arrow",
+            hint="use days or months for the large part",
+        )
+    microseconds *= 1000
+    return data
+
+
+def _variable_column(
+    sql_type: SqlType, shape: Shape, column: int, joined: JoinedValues, static: Bytes
+) -> pa.Array:
+    base = joined.starts + shape.tail
+    before = shape.before[column]
+    bounds = np.empty((len(static), 2), np.int64)
+    bounds[:, 0] = base
+    if before is not None:
+        bounds[:, 0] += _cut(static, before.offset, 4).view("<u4").ravel()
+    bounds[:, 1] = base + _ends(shape, column, static)
+    taken = joined.slices(bounds.ravel(), 2, 0, len(static))
+    _, offsets, data = taken.buffers()
+    validity = _validity(column, static)
+    array = pa.Array.from_buffers(arrow_type(sql_type), len(static), [validity, offsets, data])
+    if sql_type.kind is not Kind.BYTEA:
+        _check_text(array)
+    return array
+
+
+def _check_text(array: pa.Array) -> None:
+    try:
+        array.validate(full=True)
+    except pa.ArrowInvalid as error:
+        raise Corruption("row holds text that is not UTF-8", detail=str(error)) from error
+
+
+def _missing(layout: RowLayout, column: int, count: int) -> pa.Array:
+    """The missing value of a column that the rows do not have yet."""
+    sql_type = layout.types[column]
+    value = layout.slots[column].missing_value
+    if value is None:
+        return pa.nulls(count, arrow_type(sql_type))
+    one = RowLayout((layout.slots[column],))
+    single = JoinedValues([one.encode((value,))])
+    array = _group_to_arrays(one, one.shape(1), single, (0,))[0]
+    return array.take(pa.array(np.zeros(count, np.int64)))
