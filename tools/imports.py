@@ -4,7 +4,8 @@ Imports go down the list of LAYERS only. Names on one line are siblings that do 
 inside one name everything may see everything, as long as no two modules need one another. An
 import inside a function hides a dependency: it is refused unless its line ends in `# heavy`, the
 mark of a package that is optional or slow to load. The direction holds for those too, and for
-imports that only serve the type checker.
+imports that only serve the type checker; only the latter may close a circle inside one name, for
+data that is recursive by nature, such as a plan in an expression in a plan.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Import:
     target: str
     path: Path
     line: int
+    typing_only: bool
 
 
 def check(root: Path) -> list[str]:
@@ -97,11 +99,22 @@ def _imports(
     module: str, path: Path, tree: ast.Module, modules: dict[str, Path]
 ) -> Iterator[Import]:
     package = module if path.name == "__init__.py" else module.rpartition(".")[0]
+    typing_only = _typing_only(tree)
     for node in ast.walk(tree):
         for target in _targets(node, package, modules):
             if target.split(".")[0] == PACKAGE and target != module:
                 assert isinstance(node, ast.Import | ast.ImportFrom)
-                yield Import(module, target, path, node.lineno)
+                yield Import(module, target, path, node.lineno, node in typing_only)
+
+
+def _typing_only(tree: ast.Module) -> set[ast.AST]:
+    return {
+        inner
+        for node in ast.walk(tree)
+        if isinstance(node, ast.If) and ast.unparse(node.test).endswith("TYPE_CHECKING")
+        for statement in node.body
+        for inner in ast.walk(statement)
+    }
 
 
 def _targets(node: ast.AST, package: str, modules: dict[str, Path]) -> Iterator[str]:
@@ -142,6 +155,8 @@ def _hidden(path: Path, text: str, tree: ast.Module) -> Iterator[str]:
 def _cycles(imports: list[Import]) -> list[str]:
     graph: dict[str, set[str]] = {}
     for found in imports:
+        if found.typing_only:
+            continue
         graph.setdefault(found.source, set()).add(found.target)
     try:
         graphlib.TopologicalSorter(graph).prepare()

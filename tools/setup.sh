@@ -63,13 +63,21 @@ make_venv() {
     "$python" -m venv --clear .venv
 }
 
+packages_touched() { stat -c %y .venv/lib*/python*/site-packages 2>/dev/null || true; }
+
 install_packages() {
-    touch .venv/.installing
+    local before
     rm -f .venv/.complete
-    .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip -q
+    .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip >/dev/null
+    before=$(packages_touched)
+    touch .venv/.installing
     say "installing the packages of requirements.lock"
-    .venv/bin/python -m pip install -q --disable-pip-version-check --use-pep517 \
-        --require-hashes -r requirements.lock
+    if ! .venv/bin/python -m pip install -q --disable-pip-version-check --use-pep517 \
+        --require-hashes -r requirements.lock; then
+        # Most failures, such as a lost network, come before anything is copied.
+        [ "$(packages_touched)" != "$before" ] || rm .venv/.installing
+        fail "pip failed; see above"
+    fi
     .venv/bin/python -m pip install -q --disable-pip-version-check --no-deps \
         --no-build-isolation --editable .
     .venv/bin/python -m pip check >/dev/null ||
@@ -87,6 +95,7 @@ if command -v flock >/dev/null; then
     flock 9
     is_complete && exit 0
 fi
+[ ! -e .venv/.installing ] || say "the last run was cut short: starting from an empty .venv"
 usable='import sys; sys.exit(sys.version_info < (3, 11))'
 if [ -e .venv/.installing ] || ! .venv/bin/python -c "$usable" 2>/dev/null; then
     make_venv

@@ -84,6 +84,12 @@ def test_cycle_inside_a_subpackage_fails(tmp_path: Path) -> None:
     assert cycle[cycle.index("belvedere.kv.a") + 1] == "belvedere.kv.b"
 
 
+def test_cycle_for_the_type_checker_alone_passes(tmp_path: Path) -> None:
+    typing = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from belvedere.kv import b\n"
+    tree = plant(tmp_path, kv__a=typing, kv__b="from belvedere.kv import a\n")
+    assert imports.check(tree) == []
+
+
 @pytest.mark.parametrize(
     "code",
     [

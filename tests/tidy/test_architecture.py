@@ -1,0 +1,52 @@
+"""ARCHITECTURE.md is true: what it lists is there, what is planned is not, the order holds."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from tools.imports import LAYERS
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+PAGE = (REPOSITORY / "ARCHITECTURE.md").read_text()
+PLANNED = "*planned:*"
+
+
+def listed(page: str) -> dict[str, bool]:
+    """Part to whether it is planned, from the table of parts."""
+    parts = {}
+    for names, purpose in re.findall(r"^\| (`.*?) \| (.*) \|$", page, re.MULTILINE):
+        for name in re.findall(r"`(\w+)/?`", names):
+            parts[name] = purpose.startswith(PLANNED)
+    return parts
+
+
+def is_there(root: Path, name: str) -> bool:
+    package = root / "src" / "belvedere" / name
+    return package.with_suffix(".py").exists() or any(package.rglob("*.py"))
+
+
+def test_parts_are_there_unless_planned() -> None:
+    for name, planned in listed(PAGE).items():
+        there = is_there(REPOSITORY, name)
+        assert there != planned, f"ARCHITECTURE.md: {name}: is there: {there}, planned: {planned}"
+
+
+def test_every_part_is_listed() -> None:
+    layers = {name for names in LAYERS for name in names if not name.startswith("__")}
+    assert listed(PAGE).keys() == layers
+
+
+def test_import_order_is_the_one_that_is_checked() -> None:
+    shown = re.search(r"```text\n(interfaces /.*?)```", PAGE, re.DOTALL)
+    assert shown
+    order = [tuple(re.findall(r"\w+", step)) for step in shown[1].split("/")]
+    assert order == [names for names in LAYERS if not names[0].startswith("__")]
+
+
+def test_planned_part_is_recognised() -> None:
+    assert listed("| `a/` | *planned:* x |\n| `b`, `c` | y; *planned:* z |\n") == {
+        "a": True,
+        "b": False,
+        "c": False,
+    }
