@@ -57,6 +57,7 @@ class Catalog:
     def __init__(self, objects: Mapping[int, AnyObject]) -> None:
         self.objects = objects
         self.compiled: dict[int, object] = {}  # what catalog.relation compiles, kept per object
+        self.memo: dict[object, object] = {}  # what depends on several objects: this catalog only
 
     @property
     def head(self) -> Head:

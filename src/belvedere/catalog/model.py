@@ -215,4 +215,5 @@ def encode(item: AnyObject) -> bytes:
 
 
 def decode(data: bytes) -> AnyObject:
-    return _decoder.decode(data)
+    item: AnyObject = _decoder.decode(data)
+    return item

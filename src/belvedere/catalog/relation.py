@@ -39,10 +39,14 @@ class CompiledTable:
 
 @dataclass(frozen=True, slots=True)
 class CompiledIndex:
-    """`row` of an index is (key part values, primary key values, included values)."""
+    """A row of an index is (key part values, primary key values, included values).
+
+    `key` is of the parts and the primary key, `unique_key` of the parts alone: the key of an entry
+    of a unique index whose values are all there, so that a look-up is one get."""
 
     index: Index
     key: KeyCodec
+    unique_key: KeyCodec
     layout: RowLayout
     parts: int
     primary_key: tuple[int, ...]
@@ -126,6 +130,7 @@ def _compile_index(index: Index, table: Table) -> CompiledIndex:
     return CompiledIndex(
         index=index,
         key=KeyCodec(tuple(columns), prefix),
+        unique_key=KeyCodec(tuple(columns[: len(index.parts)]), prefix),
         layout=RowLayout(tuple(Slot(type_, None) for type_ in types)),
         parts=len(index.parts),
         primary_key=tuple(range(len(index.parts), len(columns))),

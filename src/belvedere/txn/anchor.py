@@ -125,5 +125,7 @@ def _parse(slot: bytes) -> Mark | None:
         return None
     if _SUM.unpack_from(slot, size)[0] != xxhash.xxh3_64_intdigest(slot[:size]):
         return None
-    *numbers, state = _BODY.unpack_from(slot)
-    return Mark(*numbers, State(state)) if state in set(State) else None
+    sequence, store_id, incarnation, position, hash_, state = _BODY.unpack_from(slot)
+    if state not in set(State):
+        return None
+    return Mark(sequence, store_id, incarnation, position, hash_, State(state))

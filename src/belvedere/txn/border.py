@@ -120,10 +120,12 @@ class Participant(Protocol):
         """Locks needed beyond root keys; only the row-atomic commit asks."""
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        """Raise InvalidInput when the changes break a rule, at `reader` (p-1) plus the changes."""
+        """Raise InvalidInput when the changes break a rule. `reader` shows position p: the state
+        after the changes and every participant's writes."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        """Derived rows for these changes; `reader` shows p-1, without the changes."""
+        """Derived rows for these changes. `reader` shows p-1, the state before the changes. Called
+        before `check`; may raise InvalidInput too."""
 
 
 ParticipantsFor = Callable[[Catalog, frozenset[int]], tuple[Participant, ...]]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -52,9 +52,8 @@ class _Queue:
 
 
 class LockTable:
-    def __init__(self, wait_ms_max: int, clock: Callable[[], float]) -> None:
+    def __init__(self, wait_ms_max: int) -> None:
         self._wait_ms_max = wait_ms_max
-        self._clock = clock
         self._mutex = threading.Lock()
         self._queues: dict[Resource, _Queue] = {}
         self._waits_on: dict[Owner, Resource] = {}

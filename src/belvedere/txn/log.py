@@ -19,7 +19,8 @@ import pyarrow as pa
 
 from belvedere import failpoints
 from belvedere.codec import keyspace
-from belvedere.codec.record import Record, decode_record, records_to_arrow
+from belvedere.codec.record import Record, decode_record
+from belvedere.codec.record_arrow import records_to_arrow
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.batch import BatchStore
 from belvedere.txn.commit.visibility import Visibility

@@ -59,10 +59,9 @@ def _mac(body: bytes, secret: bytes) -> bytes:
     return hashlib.blake2b(body, key=secret, digest_size=_MAC_BYTES).digest()
 
 
-def _refused(message: str, **facts: object) -> InvalidInput:
-    return InvalidInput(
-        message,
-        sqlstate="22023",
-        hint="take a new token from a connection to this store",
-        **facts,
+def _refused(message: str, **facts: int) -> InvalidInput:
+    refused = InvalidInput(
+        message, sqlstate="22023", hint="take a new token from a connection to this store"
     )
+    refused.facts.update(facts)
+    return refused

@@ -36,7 +36,7 @@ from belvedere.txn.border import (
 )
 from belvedere.txn.commit.group import GroupSync
 from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.history.readers import NewestReader
+from belvedere.txn.history.readers import NewestReader, OverlayReader
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
@@ -73,6 +73,7 @@ class BatchCommit:
             GroupSync(visibility, store.sync, anchor, lambda: self._written) if anchor else None
         )
         self._failure: Unavailable | None = None
+        self._shut = False
         self._outcomes: OrderedDict[bytes, int] = OrderedDict()
         self._outcomes_max = config.outcomes_kept
         self.snapshot = visibility.open
@@ -101,6 +102,18 @@ class BatchCommit:
     def outcome(self, transaction: bytes) -> int | None:
         """The position of a recent commit of this process, if it is one."""
         return self._outcomes.get(transaction)
+
+    @property
+    def failed(self) -> bool:
+        return self._failure is not None or (
+            self._group is not None and self._group.failure is not None
+        )
+
+    def shut(self) -> None:
+        """Wait for the commit in the section, if any, and let nobody in after it."""
+        with self._section:
+            self._shut = True
+        self._visibility.undo.close()
 
     def exclusively(self, action: Callable[[Written], None]) -> None:
         """Run `action` in the section, when nothing is being written: checkpoints."""
@@ -132,6 +145,9 @@ class BatchCommit:
     def _enter(self) -> None:
         if not self._section.acquire(timeout=self._section_wait_s):
             raise Unavailable("commit section is busy", sqlstate="55P03")
+        if self._shut:
+            self._section.release()
+            raise Unavailable("the database is closed", sqlstate="08003")
         failure = self._failure or (self._group.failure if self._group else None)
         if failure is not None:
             self._section.release()
@@ -220,13 +236,17 @@ class BatchCommit:
     def _derive(
         self, participants: tuple[Participant, ...], changes: tuple[RowChange, ...], catalog: Catalog
     ) -> list[Write]:
-        reader = NewestReader(self._store, self._written.snapshot.position, catalog)
+        before = NewestReader(self._store, self._written.snapshot.position, catalog)
+        writer = DerivedRows(before)
         for participant in participants:
-            participant.check(changes, reader)
-        writer = DerivedRows(reader)
+            participant.writes(changes, before, writer)
+        derived = writer.writes()
+        overlay = {change.key: change.new for change in changes}
+        overlay.update(derived)
+        after = OverlayReader(before, overlay, before.position + 1, catalog)
         for participant in participants:
-            participant.writes(changes, reader, writer)
-        return writer.writes()
+            participant.check(changes, after)
+        return derived
 
     def _write(
         self,

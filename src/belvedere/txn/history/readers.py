@@ -6,12 +6,14 @@ All of them satisfy `border.Reader`.
 from __future__ import annotations
 
 import threading
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from typing import TypeVar
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.kv.batch import SCAN_BATCH_ROWS, BatchStore, Pair
-from belvedere.txn.border import Snapshot
+from belvedere.txn.border import Reader, Snapshot
 from belvedere.txn.history.merge import Overlay, merge_scan
 from belvedere.txn.history.undo import UndoIndex
 
@@ -110,19 +112,17 @@ class NewestReader:
 class OverlayReader:
     """Another reader with some keys replaced: a past position, or state plus pending rows."""
 
-    __slots__ = ("_overlay", "_under", "catalog", "position")
-
     def __init__(
-        self,
-        under: SnapshotReader | NewestReader,
-        overlay: Overlay,
-        position: int,
-        catalog: Catalog,
+        self, under: Reader, overlay: Overlay, position: int, catalog: Catalog
     ) -> None:
         self._under = under
         self._overlay = overlay
         self.position = position
         self.catalog = catalog
+
+    @cached_property
+    def _keys(self) -> list[bytes]:
+        return sorted(self._overlay)
 
     def get(self, key: bytes) -> bytes | None:
         return self._overlay[key] if key in self._overlay else self._under.get(key)
@@ -139,7 +139,10 @@ class OverlayReader:
         limit: int | None = None,
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
-        mine = {k: v for k, v in self._overlay.items() if start <= k < end}
+        low, high = bisect_left(self._keys, start), bisect_left(self._keys, end)
+        mine = {key: self._overlay[key] for key in self._keys[low:high]}
+        if limit is not None:
+            batch_rows = min(batch_rows, limit + len(mine) + 1)
         batches = self._under.scan(start, end, reverse=reverse, batch_rows=batch_rows)
         return merge_scan(batches, mine, reverse=reverse, limit=limit)
 

@@ -17,7 +17,7 @@ with the process.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
 from sortedcontainers import SortedDict
@@ -43,12 +43,13 @@ class _Batch(NamedTuple):
 
 
 class UndoIndex:
-    def __init__(self, bytes_max: int, scratch: BatchStore | None = None) -> None:
+    def __init__(self, bytes_max: int, open_scratch: Callable[[], BatchStore]) -> None:
         self._entries: SortedDict[bytes, tuple[Entry, ...]] = SortedDict()
         self._batches: deque[_Batch] = deque()
         self._bytes = 0
         self._bytes_max = bytes_max
-        self._scratch = scratch
+        self._open_scratch = open_scratch
+        self._scratch: BatchStore | None = None
         self._spilled = 0
         self.get = self._entries.get  # one look-up on the point-read path
 
@@ -139,7 +140,9 @@ class UndoIndex:
     def _kept(self, old: bytes | None) -> bytes | Spilled | None:
         if old is None:
             return None
-        if self._scratch is not None and self._bytes + len(old) > self._bytes_max:
+        if self._bytes + len(old) > self._bytes_max:
+            if self._scratch is None:
+                self._scratch = self._open_scratch()
             self._spilled += 1
             self._scratch.write([(self._spilled.to_bytes(8), old)])
             return Spilled(self._spilled)
@@ -152,3 +155,8 @@ class UndoIndex:
             self._scratch.write([(old.id.to_bytes(8), None)])
         elif old is not None:
             self._bytes -= len(old)
+
+    def close(self) -> None:
+        if self._scratch is not None:
+            self._scratch.close()
+            self._scratch = None

@@ -33,6 +33,7 @@ from belvedere.kv.cell import (
     Put,
     ReplyLost,
     Step,
+    WorkExpired,
     value_of,
 )
 from belvedere.txn.row import layout
@@ -50,12 +51,14 @@ class Lock(NamedTuple):
 
 @dataclass(slots=True)
 class Held:
-    """The locks of one attempt, in the order taken; `values` is what each row held after us."""
+    """The locks of one attempt, in the order taken; `values` is what each row held after us,
+    `newest` the newest marker (position, row) among the rows to be written."""
 
     attempt: int
     version: int
     primary: bytes = b""
     values: dict[bytes, LockValue] = field(default_factory=dict)
+    newest: tuple[int, bytes] = (0, b"")
 
 
 def take_all(node: Node, held: Held, wanted: Sequence[Lock], finish: Finish) -> Step[None]:
@@ -79,6 +82,7 @@ def _take(
     seen: LockValue | None = None
     while True:
         value = _joined(seen, mine)
+        yield Begin()
         try:
             won = yield _swap(row, seen, value)
         except ReplyLost:
@@ -87,17 +91,18 @@ def _take(
             held.values[row] = value
             return
         seen = yield from read_lock(row)
-        if seen is None:
-            continue
-        if _find(seen, mine.attempt) is not None:
-            held.values[row] = seen
-            return
-        in_the_way = next((h for h in seen.holders if _excludes(h, mine)), None)
-        if in_the_way is not None:
+        while seen is not None and (in_the_way := _in_the_way(seen, mine)) is not None:
             yield from _wait_or_break(node, row, in_the_way, started, finish)
             seen = yield from read_lock(row)
-            if seen is not None and any(_excludes(h, mine) for h in seen.holders):
-                seen = None
+        if seen is not None and _find(seen, mine.attempt) is not None:
+            held.values[row] = seen
+            return
+
+
+def _in_the_way(seen: LockValue, mine: Holder) -> Holder | None:
+    if _find(seen, mine.attempt) is not None:
+        return None
+    return next((holder for holder in seen.holders if _excludes(holder, mine)), None)
 
 
 def _wait_or_break(
@@ -124,6 +129,7 @@ def stamp(node: Node, held: Held, position: int) -> Step[None]:
             return
         stamped = Holder(mine.attempt, mine.primary, mine.side, mine.version, position)
         value = _changed(seen, [stamped if h is mine else h for h in seen.holders])
+        yield Begin()
         try:
             won = yield _swap(row, seen, value)
         except ReplyLost:
@@ -144,10 +150,11 @@ def release(node: Node, held: Held) -> Step[None]:
     """Give back every lock. Only for attempts that are ended, or committed and applied. What cannot be
     given back (replies stay lost) is left to breakers: the attempt is over, so they need not wait."""
     for _ in range(node.settings.tries_max):
+        yield Begin()
         try:
             yield from _release(held)
             return
-        except ReplyLost:
+        except (ReplyLost, WorkExpired):
             continue
     node.counts["locks left to breakers"] += len(held.values)
 
@@ -180,7 +187,7 @@ def break_holder(node: Node, row: bytes, holder: Holder, finish: Finish) -> Step
             yield from _end(node, holder, finish)
             yield from remove(row, holder.attempt)
             return
-        except ReplyLost:
+        except (ReplyLost, WorkExpired):
             continue
 
 

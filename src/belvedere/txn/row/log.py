@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from belvedere.errors import Corruption, Unavailable
 from belvedere.kv.cell import (
+    Begin,
     Cells,
     CheckAndMutate,
     Get,
@@ -50,20 +51,19 @@ def write_record(node: Node, position: int, record: Record, value: bytes) -> Ste
     owner = owner_of(record.attempt)
     puts = (Put(layout.OWNER, layout.ONLY, owner), Put(layout.RECORD, layout.ONLY, value))
     row = layout.log_row(position, node.settings.lanes)
+    yield Begin()
     try:
         won = yield CheckAndMutate(row, layout.OWNER, None, puts)
     except ReplyLost:
         return (yield from resolve_doubt(node, position, record))
     if won:
         return True
-    entry = read_entry(node, position, (yield Get(row)))
-    if entry is None:
-        return (yield from resolve_doubt(node, position, record))
-    return _is_ours(node, entry, owner)
+    return (yield from resolve_doubt(node, position, record))
 
 
 def resolve_doubt(node: Node, position: int, record: Record) -> Step[bool]:
-    """Whether our record is at its position, after a lost reply. Unavailable when nobody can tell."""
+    """Whether our record is at its position, after a lost reply or False (which may be said although the
+    write was applied). Unavailable when nobody can tell."""
     row = layout.log_row(position, node.settings.lanes)
     owner = owner_of(record.attempt)
     for _ in range(node.settings.tries_max):

@@ -1,0 +1,502 @@
+"""A set of catalog changes in the making: definitions in, objects with ids out.
+
+An edit starts from one catalog and ends as the objects that differ from it, the head among them with
+the next version. Every edit writes the head, so two edits that started from the same catalog can
+never both commit (the second gets Retry and starts over from the newer one).
+
+Rules checked here are those of names and structure; rules of data (does every row satisfy the new
+constraint?) belong to whoever applies the edit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import msgspec
+
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.catalog.definitions import (
+    CheckDefinition,
+    ColumnDefinition,
+    ForeignKeyDefinition,
+    IndexDefinition,
+    KeyPartDefinition,
+    SequenceDefinition,
+    TableDefinition,
+    UniqueDefinition,
+    ViewDefinition,
+)
+from belvedere.catalog.model import Index, Schema, Sequence, State, Table, TypeName, View
+from belvedere.catalog.relation import missing_bytes
+from belvedere.errors import InvalidInput
+from belvedere.types import BIGINT, Kind
+
+NAME_BYTES_MAX = 63
+COLUMNS_MAX = 1600
+KEY_COLUMNS_MAX = 32
+ROW_ID = "belvedere_row_id"
+
+
+class Edit:
+    """Collects changes; `objects()` is the result."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.before = catalog
+        self.catalog = catalog
+        self._next_id = catalog.head.next_id
+        self._version = catalog.version + 1
+        self._changed: dict[int, model.AnyObject | None] = {}
+
+    def objects(self) -> dict[int, model.AnyObject | None]:
+        """What differs from the catalog the edit started from, by id (None: removed)."""
+        head = msgspec.structs.replace(
+            self.before.head, version=self._version, next_id=self._next_id
+        )
+        return {**self._changed, model.HEAD_ID: head}
+
+    def allocate(self) -> int:
+        self._next_id += 1
+        return self._next_id - 1
+
+    def put(self, item: model.AnyObject) -> None:
+        item = msgspec.structs.replace(item, version=self._version)
+        self._changed[item.id] = item
+        self.catalog = self.catalog.replaced({item.id: item})
+
+    # -- schemas and sequences ----------------------------------------------------------------
+
+    def create_schema(self, name: str) -> int:
+        _require_name(name)
+        if any(schema.name == name for schema in self.catalog.schemas):
+            raise InvalidInput("schema already exists", sqlstate="42P06", name=name)
+        id_ = self.allocate()
+        self.put(Schema(id=id_, name=name))
+        return id_
+
+    def create_sequence(self, wanted: SequenceDefinition, owner: int | None = None) -> int:
+        schema = self._require_free(wanted.name, wanted.schema)
+        id_ = self.allocate()
+        self.put(
+            Sequence(
+                id=id_,
+                name=wanted.name,
+                schema=schema,
+                start=wanted.start,
+                increment=wanted.increment,
+                minimum=wanted.minimum,
+                maximum=wanted.maximum,
+                cycle=wanted.cycle,
+                owner=owner,
+            )
+        )
+        return id_
+
+    # -- tables -------------------------------------------------------------------------------
+
+    def create_table(self, wanted: TableDefinition) -> int:
+        schema = self._require_free(wanted.name, wanted.schema)
+        if len(wanted.columns) > COLUMNS_MAX:
+            raise InvalidInput("too many columns", sqlstate="54011", limit=COLUMNS_MAX)
+        id_ = self.allocate()
+        columns, primary_key = self._columns(id_, wanted)
+        checks = tuple(
+            model.Check(check.name or f"{wanted.name}_check{number or ''}", check.expression)
+            for number, check in enumerate(wanted.checks)
+        )
+        table = Table(
+            id=id_,
+            name=wanted.name,
+            schema=schema,
+            columns=columns,
+            primary_key=primary_key,
+            primary_key_name=wanted.primary_key_name or f"{wanted.name}_pkey",
+            checks=checks,
+            root=wanted.root,
+            partitions=wanted.partitions,
+            hashed=wanted.hashed,
+        )
+        self.put(table)
+        for unique in wanted.uniques:
+            self.add_unique(id_, unique)
+        for foreign_key in wanted.foreign_keys:
+            self.add_foreign_key(id_, foreign_key)
+        return id_
+
+    def _columns(
+        self, table: int, wanted: TableDefinition
+    ) -> tuple[tuple[model.Column, ...], tuple[int, ...]]:
+        named: dict[str, int] = {}
+        columns: list[model.Column] = []
+        for definition in wanted.columns:
+            if definition.name in named:
+                raise InvalidInput(
+                    "column is named twice", sqlstate="42701", name=definition.name
+                )
+            named[definition.name] = len(columns)
+            is_key = definition.name in wanted.primary_key
+            columns.append(self._column(table, definition, len(columns), wanted, is_key))
+        if wanted.primary_key:
+            return tuple(columns), _slots(named, wanted.primary_key)
+        hidden = model.Column(
+            ROW_ID, TypeName.of(BIGINT), len(columns), not_null=True, hidden=True
+        )
+        return (*columns, hidden), (len(columns),)
+
+    def _column(
+        self,
+        table: int,
+        wanted: ColumnDefinition,
+        slot: int,
+        owner: TableDefinition | Table,
+        is_key: bool,
+    ) -> model.Column:
+        _require_name(wanted.name)
+        if wanted.type.kind in (Kind.ARRAY, Kind.UNKNOWN):
+            raise InvalidInput(
+                "a column cannot be of this type", sqlstate="42P16", type=str(wanted.type)
+            )
+        sequence = None
+        if wanted.serial or wanted.identity:
+            schema = owner.schema if isinstance(owner, TableDefinition) else "public"
+            name = self._free_name(f"{owner.name}_{wanted.name}_seq", schema)
+            sequence = self.create_sequence(SequenceDefinition(name, schema), owner=table)
+        return model.Column(
+            wanted.name,
+            TypeName.of(wanted.type),
+            slot,
+            not_null=wanted.not_null or is_key or wanted.serial or wanted.identity is not None,
+            default=wanted.default,
+            missing=missing_bytes(wanted.type, wanted.missing),
+            identity=wanted.identity,
+            generated=wanted.generated,
+            sequence=sequence,
+        )
+
+    def add_column(self, table_id: int, wanted: ColumnDefinition) -> None:
+        table = self.catalog.table(table_id)
+        if any(c.name == wanted.name and not c.dropped for c in table.columns):
+            raise InvalidInput("column already exists", sqlstate="42701", name=wanted.name)
+        column = self._column(table_id, wanted, len(table.columns), table, is_key=False)
+        self.put(msgspec.structs.replace(table, columns=(*table.columns, column)))
+
+    def replace_column(self, table_id: int, column: model.Column) -> None:
+        """Put a changed column in the place of the one with its slot."""
+        table = self.catalog.table(table_id)
+        columns = tuple(column if c.slot == column.slot else c for c in table.columns)
+        self.put(msgspec.structs.replace(table, columns=columns))
+
+    def drop_column(self, table_id: int, name: str) -> None:
+        table = self.catalog.table(table_id)
+        column = column_named(table, name)
+        if column.slot in table.primary_key:
+            raise InvalidInput("column is part of the primary key", sqlstate="2BP01", name=name)
+        for index in self.catalog.indexes_of(table_id):
+            if column.slot in index_slots(index):
+                self.drop_index(index.id)
+        keys = tuple(k for k in table.foreign_keys if column.slot not in k.columns)
+        dropped = msgspec.structs.replace(
+            column, dropped=True, not_null=False, default=None, name=f"dropped {column.slot}"
+        )
+        columns = tuple(dropped if c.slot == column.slot else c for c in table.columns)
+        self.put(msgspec.structs.replace(table, columns=columns, foreign_keys=keys))
+
+    def rename_table(self, table_id: int, name: str) -> None:
+        table = self.catalog.table(table_id)
+        schema = next(s.name for s in self.catalog.schemas if s.id == table.schema)
+        self._require_free(name, schema)
+        self.put(msgspec.structs.replace(table, name=name))
+
+    # -- constraints and indexes --------------------------------------------------------------
+
+    def add_unique(self, table_id: int, wanted: UniqueDefinition) -> int:
+        table = self.catalog.table(table_id)
+        name = wanted.name or f"{table.name}_{'_'.join(wanted.columns)}_key"
+        definition = IndexDefinition(
+            table.name,
+            tuple(KeyPartDefinition(column) for column in wanted.columns),
+            name=name,
+            schema=self._schema_name(table.schema),
+            unique=True,
+            nulls_distinct=wanted.nulls_distinct,
+        )
+        return self.create_index(definition, constraint=True)
+
+    def add_check(self, table_id: int, wanted: CheckDefinition) -> None:
+        table = self.catalog.table(table_id)
+        name = wanted.name or f"{table.name}_check{len(table.checks) or ''}"
+        check = model.Check(name, wanted.expression)
+        self.put(msgspec.structs.replace(table, checks=(*table.checks, check)))
+
+    def create_index(
+        self, wanted: IndexDefinition, *, constraint: bool = False, hidden: bool = False
+    ) -> int:
+        """A new index; in state BUILDING when the table may have rows, READY when it is new too."""
+        table = self.catalog.expect(Table, wanted.table, wanted.schema)
+        if len(wanted.parts) > KEY_COLUMNS_MAX:
+            raise InvalidInput("too many key columns", sqlstate="54011", limit=KEY_COLUMNS_MAX)
+        name = wanted.name or self._free_name(_index_name(table.name, wanted), wanted.schema)
+        schema = self._require_free(name, wanted.schema)
+        id_ = self.allocate()
+        is_new = table.id not in self.before.objects
+        self.put(
+            Index(
+                id=id_,
+                name=name,
+                schema=schema,
+                table=table.id,
+                parts=tuple(_key_part(table, part) for part in wanted.parts),
+                include=tuple(column_named(table, c).slot for c in wanted.include),
+                unique=wanted.unique,
+                nulls_distinct=wanted.nulls_distinct,
+                where=wanted.where,
+                constraint=constraint,
+                hidden=hidden,
+                state=State.READY if is_new else State.BUILDING,
+                maintenance=wanted.maintenance,
+                placement=wanted.placement,
+            )
+        )
+        return id_
+
+    def add_foreign_key(self, table_id: int, wanted: ForeignKeyDefinition) -> None:
+        table = self.catalog.table(table_id)
+        parent = self.catalog.expect(Table, wanted.parent, wanted.parent_schema)
+        columns = tuple(column_named(table, name).slot for name in wanted.columns)
+        parent_columns = (
+            tuple(column_named(parent, name).slot for name in wanted.parent_columns)
+            or parent.primary_key
+        )
+        _require_matching(table, columns, parent, parent_columns)
+        key = model.ForeignKey(
+            name=wanted.name or f"{table.name}_{'_'.join(wanted.columns)}_fkey",
+            columns=columns,
+            parent=parent.id,
+            parent_columns=parent_columns,
+            parent_index=self._parent_index(parent, parent_columns),
+            index=self._child_index(table, columns, wanted) if wanted.enforced else None,
+            on_delete=wanted.on_delete,
+            on_update=wanted.on_update,
+            enforced=wanted.enforced,
+            deferrable=wanted.deferrable,
+            initially_deferred=wanted.initially_deferred,
+        )
+        if any(known.name == key.name for known in table.foreign_keys):
+            raise InvalidInput("constraint already exists", sqlstate="42710", name=key.name)
+        table = self.catalog.table(table_id)
+        self.put(msgspec.structs.replace(table, foreign_keys=(*table.foreign_keys, key)))
+
+    def _parent_index(self, parent: Table, slots: tuple[int, ...]) -> int | None:
+        if set(slots) == set(parent.primary_key):
+            return None
+        for index in self.catalog.indexes_of(parent.id):
+            plain = index.unique and index.where is None
+            if plain and {part.slot for part in index.parts} == set(slots):
+                return index.id
+        raise InvalidInput(
+            "no unique constraint matches the referenced columns", sqlstate="42830"
+        )
+
+    def _child_index(
+        self, table: Table, slots: tuple[int, ...], wanted: ForeignKeyDefinition
+    ) -> int:
+        """The index that finds a parent's children; made when there is none."""
+        for index in self.catalog.indexes_of(table.id):
+            leading = tuple(part.slot for part in index.parts[: len(slots)])
+            if leading == slots and index.where is None and not index.unique:
+                return index.id
+        name = self._free_name(
+            f"{table.name}_{'_'.join(wanted.columns)}_children", self._schema_name(table.schema)
+        )
+        definition = IndexDefinition(
+            table.name,
+            tuple(KeyPartDefinition(column) for column in wanted.columns),
+            name=name,
+            schema=self._schema_name(table.schema),
+        )
+        return self.create_index(definition, hidden=True)
+
+    def set_state(self, id_: int, state: State) -> None:
+        item = self.catalog.get(id_)
+        assert isinstance(item, Index | View)
+        self.put(msgspec.structs.replace(item, state=state))
+
+    def create_view(self, wanted: ViewDefinition) -> int:
+        schema = self._require_free(wanted.name, wanted.schema)
+        id_ = self.allocate()
+        columns = tuple(
+            model.Column(name, TypeName.of(type_), slot)
+            for slot, (name, type_) in enumerate(wanted.columns)
+        )
+        self.put(
+            View(
+                id=id_,
+                name=wanted.name,
+                schema=schema,
+                definition=wanted.definition,
+                columns=columns,
+                inputs=wanted.inputs,
+                maintenance=wanted.maintenance,
+                placement=wanted.placement,
+                options=wanted.options,
+                group=0 if wanted.maintenance is model.Maintenance.IMMEDIATE else self.allocate(),
+            )
+        )
+        return id_
+
+    # -- dropping -----------------------------------------------------------------------------
+
+    def drop_index(self, id_: int) -> None:
+        index = self.catalog.get(id_)
+        assert isinstance(index, Index)
+        self._mark_dropped(index)
+
+    def drop_table(self, id_: int, *, cascade: bool = False) -> None:
+        table = self.catalog.table(id_)
+        self._require_unused(table, cascade)
+        for index in self.catalog.indexes_of(id_):
+            self._mark_dropped(index)
+        self._mark_dropped(table)
+
+    def _require_unused(self, table: Table, cascade: bool) -> None:
+        users = [
+            (other, key)
+            for other in self.catalog.tables
+            for key in other.foreign_keys
+            if key.parent == table.id and other.id != table.id
+        ]
+        views = self.catalog.views_over(table.id)
+        if (users or views) and not cascade:
+            names = [f"constraint {k.name} on {t.name}" for t, k in users]
+            names += [f"view {v.name}" for v in views]
+            raise InvalidInput(
+                "other objects depend on it",
+                sqlstate="2BP01",
+                detail=", ".join(names),
+                hint="drop them first, or use CASCADE",
+                name=table.name,
+            )
+        for other, key in users:
+            current = self.catalog.table(other.id)
+            keys = tuple(k for k in current.foreign_keys if k.name != key.name)
+            self.put(msgspec.structs.replace(current, foreign_keys=keys))
+        for view in views:
+            self.drop_view(view.id, cascade=True)
+
+    def drop_view(self, id_: int, *, cascade: bool = False) -> None:
+        view = self.catalog.get(id_)
+        assert isinstance(view, View)
+        users = self.catalog.views_over(id_)
+        if users and not cascade:
+            raise InvalidInput(
+                "other objects depend on it",
+                sqlstate="2BP01",
+                detail=", ".join(f"view {v.name}" for v in users),
+                hint="drop them first, or use CASCADE",
+                name=view.name,
+            )
+        for user in users:
+            self.drop_view(user.id, cascade=True)
+        self._mark_dropped(view)
+
+    def _mark_dropped(self, item: Table | Index | View) -> None:
+        self.put(msgspec.structs.replace(item, state=State.DROPPED, dropped_at=self._version))
+
+    def remove(self, ids: Iterable[int]) -> None:
+        """Forget dropped objects for good: their rows are gone."""
+        for id_ in ids:
+            item = self.catalog.get(id_)
+            assert item is not None and is_dropped(item)
+            self._changed[id_] = None
+
+    # -- names --------------------------------------------------------------------------------
+
+    def _require_free(self, name: str, schema: str) -> int:
+        _require_name(name)
+        if self.catalog.find(name, schema) is not None:
+            raise InvalidInput("relation already exists", sqlstate="42P07", name=name)
+        return self.catalog.schema_id(schema)
+
+    def _free_name(self, wanted: str, schema: str) -> str:
+        name, number = wanted[:NAME_BYTES_MAX], 0
+        while self.catalog.find(name, schema) is not None:
+            number += 1
+            name = f"{wanted[: NAME_BYTES_MAX - 4]}{number}"
+        return name
+
+    def _schema_name(self, id_: int) -> str:
+        return next(schema.name for schema in self.catalog.schemas if schema.id == id_)
+
+
+def column_named(table: Table, name: str) -> model.Column:
+    for column in table.columns:
+        if column.name == name and not column.dropped and not column.hidden:
+            return column
+    raise InvalidInput("column does not exist", sqlstate="42703", table=table.name, name=name)
+
+
+def index_slots(index: Index) -> frozenset[int]:
+    return frozenset(part.slot for part in index.parts if part.slot is not None) | frozenset(
+        index.include
+    )
+
+
+def _require_name(name: str) -> None:
+    if not name or len(name.encode()) > NAME_BYTES_MAX or "\0" in name:
+        raise InvalidInput("not a valid name", sqlstate="42602", name=name[:80])
+
+
+def _slots(named: dict[str, int], wanted: tuple[str, ...]) -> tuple[int, ...]:
+    for name in wanted:
+        if name not in named:
+            raise InvalidInput("column does not exist", sqlstate="42703", name=name)
+    if len(set(wanted)) != len(wanted):
+        raise InvalidInput("column is named twice", sqlstate="42701")
+    return tuple(named[name] for name in wanted)
+
+
+def _key_part(table: Table, wanted: KeyPartDefinition) -> model.KeyPart:
+    if wanted.column is not None:
+        slot = column_named(table, wanted.column).slot
+        return model.KeyPart(
+            slot=slot, descending=wanted.descending, nulls_first=wanted.nulls_first
+        )
+    assert wanted.type is not None
+    return model.KeyPart(
+        expression=wanted.expression,
+        type_name=TypeName.of(wanted.type),
+        descending=wanted.descending,
+        nulls_first=wanted.nulls_first,
+    )
+
+
+def _index_name(table: str, wanted: IndexDefinition) -> str:
+    columns = [part.column or "expr" for part in wanted.parts]
+    return f"{table}_{'_'.join(columns)}_idx"
+
+
+def _require_matching(
+    child: Table, columns: tuple[int, ...], parent: Table, parent_columns: tuple[int, ...]
+) -> None:
+    if len(columns) != len(parent_columns):
+        raise InvalidInput("foreign key has the wrong number of columns", sqlstate="42830")
+    for mine, theirs in zip(columns, parent_columns, strict=True):
+        left, right = child.columns[mine].type, parent.columns[theirs].type
+        if _family(left.kind) != _family(right.kind):
+            raise InvalidInput(
+                "foreign key types do not match",
+                sqlstate="42804",
+                child=str(left),
+                parent=str(right),
+            )
+
+
+def _family(kind: Kind) -> str:
+    """Types whose equal values have equal keys."""
+    if kind in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
+        return "integer"
+    if kind in (Kind.VARCHAR, Kind.TEXT):
+        return "text"
+    if kind in (Kind.REAL, Kind.DOUBLE):
+        return "float"
+    return kind.value

@@ -1,0 +1,257 @@
+"""A database: the only place where the parts are wired together.
+
+    db = Database.open("shop.db")
+    db.change_schema(lambda edit: edit.create_table(TableDefinition(..)))
+    with db.begin() as txn:
+        rows.insert(txn, db.table("orders"), (1, 7, ..))
+
+One Database is one open store: its engine, log, locks, catalog and commit protocol. Any number of
+threads may use it, each with transactions of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TypeVar
+
+from belvedere import failpoints
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Table
+from belvedere.catalog.relation import CompiledTable, compiled_table
+from belvedere.config import Config, Durability
+from belvedere.errors import InvalidInput, Retry, Unavailable
+from belvedere.kv.batch import BatchStore
+from belvedere.kv.memory import MemoryStore
+from belvedere.kv.rocksdb import RocksStore
+from belvedere.txn import token
+from belvedere.txn.anchor import State
+from belvedere.txn.border import SNAPSHOT, Committed, Isolation, Participant, Reader
+from belvedere.txn.commit.batch import BatchCommit
+from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.constraints import foreign_key_participants
+from belvedere.txn.history.undo import UndoIndex
+from belvedere.txn.identity import SCRATCH_DIRECTORY
+from belvedere.txn.locks import LockTable
+from belvedere.txn.log import Log
+from belvedere.txn.recovery import OpenStore, open_directory, open_memory
+from belvedere.txn.schema import apply_edit
+from belvedere.txn.sequences import Sequences
+from belvedere.txn.transaction import Transaction
+from belvedere.views.rekey import CompileExpression, index_participants, no_expressions
+
+MEMORY = ":memory:"
+T = TypeVar("T")
+
+
+class Database:
+    """One open store. Make it with `open`."""
+
+    def __init__(
+        self,
+        opened: OpenStore,
+        config: Config,
+        *,
+        random: Callable[[int], bytes] = os.urandom,
+        clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
+        compile_expression: CompileExpression = no_expressions,
+    ) -> None:
+        self.config = config
+        self._opened = opened
+        self._random = random
+        self._compile_expression = compile_expression
+        self.store: BatchStore = opened.store
+        synced = opened.anchor is not None and config.durability is Durability.FULL
+        undo = UndoIndex(config.undo_bytes_in_memory_max, self._scratch_opener())
+        self.visibility = Visibility(
+            opened.store, undo, opened.written.snapshot, hold=synced
+        )
+        self.log = Log(opened.store, self.visibility, config.log_retention_records_max)
+        self.locks = LockTable(config.lock_wait_ms_max)
+        self.commits = BatchCommit(
+            opened.store,
+            self.visibility,
+            opened.written,
+            config=config,
+            clock_us=clock_us,
+            participants_for=self.participants_for,
+            anchor=self._anchor if synced else None,
+        )
+        self.sequences = Sequences(self.run)
+        self._closing = threading.Lock()
+        self._closed = False
+
+    @staticmethod
+    def open(
+        path: str | Path,
+        config: Config | None = None,
+        *,
+        create: bool = True,
+        accept_data_loss: bool = False,
+        random: Callable[[int], bytes] = os.urandom,
+        compile_expression: CompileExpression = no_expressions,
+    ) -> Database:
+        """Open the store at `path`, a directory or ':memory:', making it when there is none."""
+        config = config or Config()
+        if str(path) == MEMORY:
+            opened = open_memory(MemoryStore(), random)
+        else:
+            opened = open_directory(
+                Path(path), config, random, create=create, accept_data_loss=accept_data_loss
+            )
+        return Database(opened, config, random=random, compile_expression=compile_expression)
+
+    # -- transactions -------------------------------------------------------------------------
+
+    def begin(
+        self, isolation: Isolation = SNAPSHOT, *, at_least: int = 0, wait_s: float = 30.0
+    ) -> Transaction:
+        """A transaction that sees at least position `at_least`."""
+        if self._closed:
+            raise Unavailable("the database is closed", sqlstate="08003")
+        if at_least > self.position and not self.visibility.wait_past(at_least - 1, wait_s):
+            raise Unavailable("the position did not come in time", sqlstate="57014")
+        return Transaction(
+            self.commits, self.locks, self.participants_for, self._random(8), isolation
+        )
+
+    def run(self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT) -> T:
+        """Run `function` in a transaction and commit it; again when it loses a race."""
+        return self.run_committed(function, isolation)[0]
+
+    def run_committed(
+        self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT
+    ) -> tuple[T, Committed]:
+        at_least = 0
+        for attempt in range(self.config.statement_retries_max, -1, -1):
+            transaction = self.begin(isolation, at_least=at_least)
+            try:
+                result = function(transaction)
+                return result, transaction.commit()
+            except Retry as lost:
+                if not attempt:
+                    raise
+                at_least = lost.lost_to
+            finally:
+                transaction.rollback()
+        raise AssertionError("unreachable")
+
+    @contextmanager
+    def snapshot(self, at_least: int = 0) -> Iterator[Reader]:
+        """A reader of what is published now."""
+        with self.begin(at_least=at_least) as transaction:
+            yield transaction
+
+    def participants_for(
+        self, catalog: Catalog, relations: frozenset[int]
+    ) -> tuple[Participant, ...]:
+        """What has a say in a commit that changes these relations, kept per catalog."""
+        memo_key = ("participants", relations)
+        found = catalog.memo.get(memo_key)
+        if found is None:
+            found = catalog.memo[memo_key] = (
+                *index_participants(catalog, relations, self._compile_expression),
+                *foreign_key_participants(catalog, relations),
+            )
+        return found  # type: ignore[return-value]
+
+    # -- catalog ------------------------------------------------------------------------------
+
+    @property
+    def catalog(self) -> Catalog:
+        """The catalog as published now."""
+        return self.visibility.published.catalog
+
+    def change_schema(self, change: Callable[[Edit], T]) -> T:
+        """Apply a change of the catalog as one transaction; again when another one was first."""
+
+        def apply(transaction: Transaction) -> T:
+            edit = Edit(transaction.catalog)
+            result = change(edit)
+            apply_edit(transaction, edit)
+            return result
+
+        return self.run(apply)
+
+    def table(self, name: str, schema: str = "public") -> CompiledTable:
+        catalog = self.catalog
+        return compiled_table(catalog, catalog.expect(Table, name, schema).id)
+
+    # -- positions, tokens, outcomes ----------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        """The newest published position."""
+        return self.visibility.published.position
+
+    @property
+    def incarnation(self) -> int:
+        return self._opened.incarnation
+
+    def token(self, position: int) -> str:
+        """What a client shows elsewhere to see at least `position`."""
+        if failpoints.armed and failpoints.planted("token_ahead"):
+            position = self.commits.newest.snapshot.position + 1
+        identity = self._opened.identity
+        return token.issue(
+            token.Token(identity.store_id, self.incarnation, position), identity.secret
+        )
+
+    def position_of(self, text: str) -> int:
+        """The position a token stands for; refused when it is not one of ours."""
+        identity = self._opened.identity
+        expected = token.Token(identity.store_id, self.incarnation, self.position)
+        return token.accept(text, expected, identity.secret)
+
+    def outcome(self, transaction: bytes) -> int | None:
+        """The position at which a transaction committed, or None when it did not. Unavailable
+        (08007) when the log does not reach back to where it began."""
+        known = self.commits.outcome(transaction)
+        if known is not None:
+            return known if known <= self.position else None
+        if len(transaction) != 16:
+            raise InvalidInput("not a transaction id", sqlstate="22023")
+        began = int.from_bytes(transaction[:8])
+        if began > self.position:
+            return None
+        if began + 1 < self.log.first:
+            raise Unavailable(
+                "outcome is unknown: the log was trimmed past it", sqlstate="08007"
+            )
+        for record in self.log.read(began):
+            if record.transaction == transaction:
+                return record.position
+        return None
+
+    # -- the end ------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Leave the store in order. Open transactions are lost; idempotent."""
+        with self._closing:
+            if self._closed:
+                return
+            self._closed = True
+        self.commits.shut()
+        self._opened.close(self.commits.newest, failed=self.commits.failed)
+
+    def __enter__(self) -> Database:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- wiring -------------------------------------------------------------------------------
+
+    def _anchor(self, position: int, hash_: int) -> None:
+        self._opened.write_anchor(position, hash_, State.OPEN)
+
+    def _scratch_opener(self) -> Callable[[], BatchStore]:
+        directory = self._opened.directory
+        if directory is None:
+            return MemoryStore
+        return lambda: RocksStore.open(directory / SCRATCH_DIRECTORY, create=True)

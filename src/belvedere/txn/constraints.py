@@ -1,0 +1,116 @@
+"""Foreign keys as a participant of every commit that touches one of their tables.
+
+Checked in the commit section against the state after the changes, so the order of statements inside
+a transaction does not matter, and a parent deleted by somebody else in the meantime is noticed.
+Unique values are enforced by the indexes that hold them; primary keys by conflict detection.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from belvedere import failpoints
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.graph import children_of
+from belvedere.catalog.model import ForeignKey, Table
+from belvedere.catalog.relation import compiled_index, compiled_table
+from belvedere.errors import InvalidInput
+from belvedere.txn.border import LockRequest, Reader, RowChange, Writer
+from belvedere.txn.roots import parent_key
+from belvedere.types import Row
+
+
+def foreign_key_participants(
+    catalog: Catalog, relations: frozenset[int]
+) -> tuple[ForeignKeyParticipant, ...]:
+    """One participant for every enforced foreign key from or to one of these tables."""
+    found: dict[tuple[int, str], ForeignKeyParticipant] = {}
+    for relation in relations:
+        item = catalog.get(relation)
+        if not isinstance(item, Table):
+            continue
+        mine = [(item, key) for key in item.foreign_keys if key.enforced]
+        for table, key in (*mine, *children_of(catalog, relation)):
+            found[table.id, key.name] = ForeignKeyParticipant(catalog, table, key)
+    return tuple(found.values())
+
+
+class ForeignKeyParticipant:
+    def __init__(self, catalog: Catalog, child: Table, key: ForeignKey) -> None:
+        self._key = key
+        self._child = compiled_table(catalog, child.id)
+        self._parent = compiled_table(catalog, key.parent)
+        self._parent_key = parent_key(catalog, key)
+        assert key.index is not None
+        self._children = compiled_index(catalog, key.index)
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
+        """Children and their parent exclude each other: guards with two sides on the parent row."""
+        for change in changes:
+            if change.relation == self._child.table.id and change.new is not None:
+                parent = self._parent_key(self._child.decode(change.new), reader)
+                if parent is not None:
+                    yield LockRequest("parent", parent, shared=True)
+            if change.relation == self._key.parent and self._leaves(change):
+                yield LockRequest("parent", change.key)
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        if failpoints.armed and failpoints.planted("foreign_key_at_snapshot"):
+            return
+        for change in changes:
+            if change.relation == self._child.table.id and change.new is not None:
+                self._require_parent(self._child.decode(change.new), reader)
+            if change.relation == self._key.parent and self._leaves(change):
+                self._require_no_children(change, reader)
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        """A foreign key derives nothing."""
+
+    def _require_parent(self, row: Row, reader: Reader) -> None:
+        values = [row[slot] for slot in self._key.columns]
+        if None in values:
+            return
+        parent = self._parent_key(row, reader)
+        if parent is None or reader.get(parent) is None:
+            raise self._violated("the parent row does not exist", values)
+
+    def _leaves(self, change: RowChange) -> bool:
+        """Whether the change takes away a key that children may refer to."""
+        return change.old is not None and self._referenced(change.old) != (
+            self._referenced(change.new) if change.new is not None else None
+        )
+
+    def _referenced(self, value: bytes) -> tuple[object, ...]:
+        row = self._parent.decode(value)
+        return tuple([row[slot] for slot in self._key.parent_columns])
+
+    def _require_no_children(self, change: RowChange, reader: Reader) -> None:
+        assert change.old is not None
+        values = self._referenced(change.old)
+        if None in values or self._still_there(change, values, reader):
+            return
+        start, end = self._children.key.prefix_range(values)
+        assert end is not None
+        if next(reader.scan(start, end, limit=1), None) is not None:
+            raise self._violated("the row is still referenced", values)
+
+    def _still_there(self, change: RowChange, values: tuple[object, ...], reader: Reader) -> bool:
+        """Whether another row carries the same referenced values now (only by a unique index)."""
+        if self._key.parent_index is None:
+            return False
+        by_column = dict(zip(self._key.parent_columns, values, strict=True))
+        probe = [None] * len(self._child.table.columns)
+        for slot, parent_slot in zip(self._key.columns, self._key.parent_columns, strict=True):
+            probe[slot] = by_column[parent_slot]  # type: ignore[call-overload]
+        parent = self._parent_key(tuple(probe), reader)
+        return parent is not None and reader.get(parent) is not None
+
+    def _violated(self, what: str, values: Sequence[object]) -> InvalidInput:
+        names = [self._child.table.columns[slot].name for slot in self._key.columns]
+        return InvalidInput(
+            "foreign key constraint violated",
+            sqlstate="23503",
+            detail=f"{what}: ({', '.join(names)}) = ({', '.join(map(str, values))})",
+            constraint=self._key.name,
+            table=self._child.table.name,
+        )

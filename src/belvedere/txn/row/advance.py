@@ -1,0 +1,190 @@
+"""Bringing (decided, applied) forward: done by whoever needs more, for everybody.
+
+Positions are dense, so one multi-get reads the next ones. An empty one is waited for, then closed; a
+record whose cells are not marked written is applied again, which changes nothing if they were. A
+reader reads cells as of `applied` and therefore never meets half a transaction.
+
+Nothing at or below `applied` is ever applied again, and a helper acts only on what it read within the
+work limit: this is what lets floors work (see `forget`).
+"""
+
+from __future__ import annotations
+
+import struct
+
+from belvedere.errors import Corruption, Unavailable
+from belvedere.kv.cell import (
+    Begin,
+    Cells,
+    CheckAndMutate,
+    Get,
+    Many,
+    MultiGet,
+    Now,
+    Pause,
+    Put,
+    ReplyLost,
+    Step,
+    WorkExpired,
+    value_of,
+)
+from belvedere.txn.row import cells as data
+from belvedere.txn.row import layout, log
+from belvedere.txn.row.layout import Positions, Record
+from belvedere.txn.row.log import Entry, Settled
+from belvedere.txn.row.node import Node
+
+WRITES_IN_ONE_TRIP = 256
+_seconds = struct.Struct(">d")
+
+
+def snapshot(node: Node, at_least: int = 0) -> Step[int]:
+    """A position to read at: everything up to it is in place."""
+    positions, _, _ = yield from read_positions()
+    if positions.applied >= at_least:
+        return positions.applied
+    return (yield from apply_through(node, at_least))
+
+
+def latest(node: Node) -> Step[int]:
+    """A position not older than any commit acknowledged before this began."""
+    counter = layout.number((yield Get(layout.COUNTER_ROW)), layout.NUMBER, layout.COUNTER_ROW)
+    positions, _, _ = yield from read_positions()
+    if positions.applied > counter:
+        raise Corruption(
+            "row was altered: more was applied than handed out",
+            row=layout.POSITION_ROW.hex(),
+            applied=positions.applied,
+            counter=counter,
+        )
+    return (yield from apply_through(node, counter))
+
+
+def apply_through(node: Node, need: int) -> Step[int]:
+    """Help until everything up to `need`, a position that was handed out, is applied."""
+    failures = 0
+    while True:
+        yield Begin()
+        try:
+            reached = yield from _help(node, need)
+        except (ReplyLost, WorkExpired) as failure:
+            failures += 1
+            if failures > node.settings.tries_max:
+                raise Unavailable("store does not answer", position=need) from failure
+            continue
+        if reached >= need:
+            return reached
+
+
+def _help(node: Node, need: int) -> Step[int]:
+    positions, stored, shared = yield from read_positions()
+    if positions.applied >= need:
+        return positions.applied
+    upto = min(need, positions.applied + node.settings.log_batch)
+    wanted = range(positions.applied + 1, upto + 1)
+    rows = tuple(Get(layout.log_row(p, node.settings.lanes)) for p in wanted)
+    reached = positions.applied
+    for position, cells in zip(wanted, (yield MultiGet(rows))):
+        entry = log.read_entry(node, position, cells)
+        if entry is None:
+            yield from _wait_or_close(node, position, shared)
+            break
+        node.holes.pop(position, None)
+        yield from apply_entry(node, entry)
+        reached = position
+    if reached > positions.applied:
+        moved = Positions(max(positions.decided, reached), reached)
+        yield from _move(node, stored, moved, shared)
+    return reached if reached >= need else positions.applied
+
+
+def decide_through(node: Node, need: int) -> Step[int]:
+    """For readers of the log alone: every position up to `need` is filled. Nothing is applied."""
+    while True:
+        yield Begin()
+        positions, stored, shared = yield from read_positions()
+        if positions.decided >= need:
+            return positions.decided
+        reached = positions.decided
+        wanted = range(reached + 1, min(need, reached + node.settings.log_batch) + 1)
+        rows = tuple(Get(layout.log_row(p, node.settings.lanes), (layout.OWNER,)) for p in wanted)
+        for position, cells in zip(wanted, (yield MultiGet(rows))):
+            if value_of(cells, layout.OWNER) is None:
+                yield from _wait_or_close(node, position, shared)
+                break
+            node.holes.pop(position, None)
+            reached = position
+        if reached > positions.decided:
+            yield from _move(node, stored, Positions(reached, positions.applied), shared)
+
+
+def _wait_or_close(node: Node, position: int, shared: float) -> Step[None]:
+    """An empty position: its writer is on its way, or gone."""
+    delay = node.closing_delay(shared)
+    now = yield Now()
+    waited = now - node.holes.setdefault(position, now)
+    if waited >= delay:
+        yield from log.close(node, position)
+    else:
+        yield Pause(min(delay - waited, max(delay / 4, 0.001)))
+
+
+def apply_entry(node: Node, entry: Entry) -> Step[None]:
+    """Write the cells of a record, unless they are marked as written."""
+    if entry.record is None or entry.applied:
+        return
+    record = yield from log.whole(node, entry)
+    assert record is not None
+    node.counts["records applied for others"] += 1
+    yield from write_cells(entry.position, record)
+    yield log.mark_applied(node, entry.position, record.attempt)
+
+
+def write_cells(position: int, record: Record) -> Step[None]:
+    mutations = data.mutations(position, record)
+    for start in range(0, len(mutations), WRITES_IN_ONE_TRIP):
+        yield Many(tuple(mutations[start : start + WRITES_IN_ONE_TRIP]))
+
+
+def finish(node: Node, attempt: int, position: int) -> Step[None]:
+    """Settle what a lock is stamped with: decide the position, apply its record if that is the
+    attempt's. At or below `applied` there is nothing left to do."""
+    entry = yield from log.decide(node, position)
+    if isinstance(entry, Settled) or entry.owner != log.owner_of(attempt):
+        return
+    positions, _, _ = yield from read_positions()
+    if position > positions.applied:
+        yield from apply_entry(node, entry)
+
+
+def read_positions() -> Step[tuple[Positions, bytes | None, float]]:
+    """(decided, applied), the stored bytes of it, and the shared closing delay."""
+    cells = yield Get(layout.POSITION_ROW)
+    return positions_in(cells)
+
+
+def positions_in(cells: Cells) -> tuple[Positions, bytes | None, float]:
+    stored = value_of(cells, layout.POSITIONS)
+    shared = value_of(cells, layout.DELAY)
+    positions = Positions()
+    if stored is not None:
+        positions = layout.decode(Positions, stored, layout.POSITION_ROW)
+    try:
+        seconds = 0.0 if shared is None else float(_seconds.unpack(shared)[0])
+    except struct.error as error:
+        row = layout.POSITION_ROW.hex()
+        raise Corruption("row was altered: unknown form", row=row, form="delay") from error
+    return positions, stored, seconds
+
+
+def _move(node: Node, stored: bytes | None, moved: Positions, shared: float) -> Step[None]:
+    """Compare-and-set; losing only means that somebody else was quicker. The shared closing delay
+    shrinks a little with every step, in the same write."""
+    puts = [Put(layout.POSITIONS, layout.ONLY, layout.encode(moved))]
+    if shared > 0:
+        puts.append(delay_put(shared * node.settings.delay_decay))
+    yield CheckAndMutate(layout.POSITION_ROW, layout.POSITIONS, stored, tuple(puts))
+
+
+def delay_put(seconds: float) -> Put:
+    return Put(layout.DELAY, layout.ONLY, _seconds.pack(seconds))

@@ -1,0 +1,82 @@
+"""The catalog barrier: no transaction of an older catalog commits after the snapshot of a DDL.
+
+A writer takes its locks first and reads the catalog version afterwards. So once the new version is
+written, every writer of an older one either holds a lock that a scan of the lock rows shows, or will see
+the new version and give up. The barrier waits for those locks, or breaks them, and only then is a
+snapshot complete with respect to the old catalog.
+"""
+
+from __future__ import annotations
+
+from belvedere.errors import Retry
+from belvedere.kv.cell import (
+    Begin,
+    CheckAndMutate,
+    Get,
+    Now,
+    Pause,
+    Put,
+    ReplyLost,
+    Scan,
+    Step,
+    value_of,
+)
+from belvedere.txn.row import advance, layout, locks
+from belvedere.txn.row.layout import Holder, LockValue
+from belvedere.txn.row.node import Node
+
+
+def read_version() -> Step[int]:
+    return layout.number((yield Get(layout.CATALOG_ROW)), layout.VERSION, layout.CATALOG_ROW)
+
+
+def change_version(node: Node, seen: int) -> Step[int]:
+    """Make `seen` + 1 the catalog version. Retry when somebody else did, or may have done, so."""
+    new = seen + 1
+    expected = seen.to_bytes(8) if seen else None
+    put = Put(layout.VERSION, layout.ONLY, new.to_bytes(8))
+    yield Begin()
+    won = yield CheckAndMutate(layout.CATALOG_ROW, layout.VERSION, expected, (put,))
+    if not won:
+        raise Retry("catalog changed", seen=seen)
+    return new
+
+
+def barrier(node: Node, version: int) -> Step[int]:
+    """Wait for, or break, every lock taken under a version older than this; then a snapshot that holds
+    everything committed under it."""
+    if not node.planted("record_under_old_catalog"):
+        for row, holder in (yield from _older(version)):
+            yield from _outlast(node, row, holder)
+    return (yield from advance.latest(node))
+
+
+def _older(version: int) -> Step[list[tuple[bytes, Holder]]]:
+    while True:
+        try:
+            rows = yield Scan(layout.LOCKS, layout.LOG, (layout.HOLDERS,))
+            break
+        except ReplyLost:
+            continue
+    found = []
+    for row, cells in rows:
+        stored = value_of(cells, layout.HOLDERS)
+        assert stored is not None
+        value = layout.decode(LockValue, stored, row)
+        found += [(row, holder) for holder in value.holders if holder.version < version]
+    return found
+
+
+def _outlast(node: Node, row: bytes, holder: Holder) -> Step[None]:
+    started = yield Now()
+    while True:
+        seen = yield from locks.read_lock(row)
+        if seen is None or all(each.attempt != holder.attempt for each in seen.holders):
+            return
+        if (yield from locks.expired(node, row, holder)):
+            yield from locks.break_holder(node, row, holder, advance.finish)
+            return
+        now = yield Now()
+        if now - started > node.settings.lock_wait_seconds_max:
+            raise Retry("lock wait timed out", sqlstate="55P03", row=row.hex())
+        yield Pause(node.settings.lock_poll_seconds)

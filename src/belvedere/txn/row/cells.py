@@ -1,0 +1,132 @@
+"""Data rows as cells: what a write becomes, and what a reader as of a position makes of the cells.
+
+    0x00        the marker, written at p by every put and delete: '+' and born, or '-'
+    <column>    a value, written only when it changed; 0x00 alone is NULL after a value
+    '+'         a delta cell, one version for each transaction that added
+    '='         a fold cell at f: the sum of every delta (and put) at or below f
+
+Every change leaves a marker, so that deletes and NULLs count as changes too. Cells older than `born`
+belong to an earlier life of the key. Nothing here is a tombstone: those would hide history.
+A put starts the sum anew: the row as of s is the newest of put and fold at or below s, plus the deltas
+after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from belvedere.errors import Corruption, InvalidInput
+from belvedere.kv.cell import Cell, Cells, Mutate, Put
+from belvedere.txn.row import layout
+from belvedere.txn.row.layout import ADD, DELETE, PUT, Record, RowWrite
+
+MARKER = b"\x00"
+DELTA = b"+"
+FOLD = b"="
+NULL_CELL = b"\x00"
+GONE = b"-"
+RESERVED = frozenset((MARKER, DELTA, FOLD))
+
+
+class Sum(msgspec.Struct, frozen=True, array_like=True):
+    """Linear state: what it belongs to, and the amounts; amounts[0] counts rows."""
+
+    payload: bytes
+    amounts: tuple[int, ...]
+
+
+class Row(NamedTuple):
+    """A row as of a position: its columns, or its sum, or both."""
+
+    columns: dict[bytes, bytes]
+    sum: Sum | None
+    changed: int
+
+
+def mutations(position: int, record: Record) -> list[Mutate]:
+    """Every cell of a record, and its outcome cell. Writing them twice changes nothing."""
+    outcome = Put(layout.OUTCOME, layout.ONLY, position.to_bytes(8))
+    found = [Mutate(write.row, _puts(position, write)) for write in record.writes]
+    found.append(Mutate(layout.outcome_row(record.transaction), (outcome,)))
+    return found
+
+
+def _puts(position: int, write: RowWrite) -> tuple[Put, ...]:
+    match write.kind:
+        case layout.PUT:
+            born = (write.born or position).to_bytes(8)
+            puts = [Put(MARKER, position, b"+" + born)]
+            for column, value in write.cells:
+                puts.append(Put(column, position, NULL_CELL if value is None else value))
+            return tuple(puts)
+        case layout.DELETE:
+            return (Put(MARKER, position, GONE),)
+        case _:
+            value = layout.encode(Sum(write.payload, write.amounts))
+            return (Put(DELTA, position, value),)
+
+
+def put(row: bytes, columns: dict[bytes, bytes | None], born: int = 0) -> RowWrite:
+    for column, value in columns.items():
+        if column in RESERVED or value == NULL_CELL or value == b"":
+            raise InvalidInput("column or value is reserved", column=column)
+    return RowWrite(row, PUT, tuple(sorted(columns.items())), born)
+
+
+def delete(row: bytes) -> RowWrite:
+    return RowWrite(row, DELETE)
+
+
+def add(row: bytes, payload: bytes, amounts: tuple[int, ...]) -> RowWrite:
+    return RowWrite(row, ADD, payload=payload, amounts=amounts)
+
+
+def born_of(row: bytes, marker: bytes) -> int | None:
+    """Since when the row exists; None when the marker says it was deleted."""
+    if marker == GONE:
+        return None
+    if len(marker) != 9 or marker[:1] != b"+":
+        raise Corruption("row was altered: unknown form", row=row.hex(), form="marker")
+    return int.from_bytes(marker[1:])
+
+
+def has_deltas(cells: Cells) -> bool:
+    return any(cell.column == DELTA for cell in cells)
+
+
+def read_row(row: bytes, cells: Cells, deltas: Iterable[Cell] = ()) -> Row | None:
+    """The row these cells make; `deltas` are all versions of its delta column. None: no row."""
+    newest: dict[bytes, Cell] = {}
+    for cell in cells:
+        newest.setdefault(cell.column, cell)
+    marker, fold = newest.get(MARKER), newest.get(FOLD)
+    born = None if marker is None else born_of(row, marker.value)
+    columns: dict[bytes, bytes] = {}
+    if born is not None:
+        columns = {
+            column: cell.value
+            for column, cell in newest.items()
+            if column not in RESERVED and cell.timestamp >= born and cell.value != NULL_CELL
+        }
+    base = marker.timestamp if marker is not None else -1
+    total = None
+    if fold is not None and fold.timestamp > base:
+        base, total = fold.timestamp, layout.decode(Sum, fold.value, row)
+        if marker is not None:
+            columns = {}
+    for cell in sorted(deltas, key=lambda cell: cell.timestamp):
+        if cell.timestamp > base:
+            total = plus(total, layout.decode(Sum, cell.value, row))
+    if born is None and (total is None or total.amounts[0] == 0):
+        return None
+    return Row(columns, total, max(cell.timestamp for cell in newest.values()))
+
+
+def plus(left: Sum | None, right: Sum) -> Sum:
+    if left is None:
+        return right
+    amounts = tuple(a + b for a, b in zip(left.amounts, right.amounts, strict=True))
+    return Sum(right.payload, amounts)

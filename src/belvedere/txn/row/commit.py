@@ -1,0 +1,237 @@
+"""The commit of one transaction, step by step.
+
+    1  take the locks, primary first; then re-read catalog version, floors and every row to be written
+    2  only then take a position from the counter
+    3  stamp the primary lock with it: fails if anybody broke the lock
+    4  fill the log row: this is the commit. Closed meanwhile: locks are still ours, go to 2
+    -  acknowledge
+    5  write the cells and the outcome cell; mark the record applied and release the locks
+
+With one lock: five sequential round trips before the acknowledgement, two after.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from belvedere.errors import Corruption, Error, Retry
+from belvedere.kv.cell import (
+    Acknowledge,
+    Begin,
+    Cells,
+    Get,
+    Increment,
+    Many,
+    MultiGet,
+    Mutate,
+    Now,
+    ReplyLost,
+    Step,
+    WorkExpired,
+)
+from belvedere.txn.row import advance, cells, layout, locks, log
+from belvedere.txn.row.layout import ADD, PUT, Record, RowWrite
+from belvedere.txn.row.locks import Held, Lock
+from belvedere.txn.row.node import Node
+
+
+@dataclass(frozen=True, slots=True)
+class Expect:
+    """A row that must (or must not) exist when the locks are held."""
+
+    row: bytes
+    present: bool
+    otherwise: Error
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """All that a commit needs to know of a transaction."""
+
+    transaction: bytes
+    snapshot: int
+    version: int
+    locks: tuple[Lock, ...]
+    writes: tuple[RowWrite, ...]
+    expects: tuple[Expect, ...] = ()
+    body: bytes = b""
+    time: int = 0
+
+
+def commit(node: Node, work: Work) -> Step[int]:
+    """The position of the commit. Retry: nothing happened, run the transaction again. Unavailable 08007:
+    the outcome is unknown."""
+    held = Held(node.start_attempt(), work.version)
+    try:
+        ahead = None
+        if node.planted("position_fetched_ahead"):
+            ahead = yield from take_position(node)
+        record = yield from prepare(node, held, work)
+        return (yield from complete(node, held, record, ahead))
+    finally:
+        node.end_attempt(held.attempt)
+
+
+def prepare(node: Node, held: Held, work: Work) -> Step[Record]:
+    """Step 1. Every lock is held and everything seen is still so; otherwise nothing is held."""
+    try:
+        yield from locks.take_all(node, held, work.locks, advance.finish)
+        writes = yield from verify(node, held, work)
+    except Error:
+        yield from locks.release(node, held)
+        raise
+    return Record(held.attempt, work.transaction, work.version, work.time, writes, work.body)
+
+
+def verify(node: Node, held: Held, work: Work) -> Step[tuple[RowWrite, ...]]:
+    """The writes, completed with what the stored rows say, if nothing moved since the snapshot."""
+    rows = {write.row: None for write in work.writes if write.kind != ADD}
+    rows.update((expect.row, None) for expect in work.expects)
+    gets = [Get(layout.CATALOG_ROW), Get(layout.FLOOR_ROW)]
+    found = yield from _read(node, gets + [Get(row, (cells.MARKER,)) for row in rows])
+    _check_system(work, found[0], found[1])
+    markers = dict(zip(rows, found[2:]))
+    for row, marker in markers.items():
+        if marker and marker[0].timestamp > held.newest[0]:
+            held.newest = (marker[0].timestamp, row)
+    for expect in work.expects:
+        if _alive(expect.row, markers[expect.row]) != expect.present:
+            raise expect.otherwise
+    return tuple(_completed(work, write, markers.get(write.row, ())) for write in work.writes)
+
+
+def _read(node: Node, gets: list[Get]) -> Step[tuple[Cells, ...]]:
+    for _ in range(node.settings.tries_max):
+        try:
+            found: tuple[Cells, ...] = yield MultiGet(tuple(gets))
+            return found
+        except ReplyLost:
+            continue
+    raise Retry("store does not answer")
+
+
+def _check_system(work: Work, catalog: Cells, floor_cells: Cells) -> None:
+    version = layout.number(catalog, layout.VERSION, layout.CATALOG_ROW)
+    if version != work.version:
+        raise Retry("catalog changed", seen=work.version, found=version)
+    floor = log.floors(floor_cells).versions
+    if work.snapshot < floor:
+        raise Retry("snapshot too old", lost_to=floor, snapshot=work.snapshot, floor=floor)
+
+
+def _completed(work: Work, write: RowWrite, marker: Cells) -> RowWrite:
+    if not marker or write.kind == ADD:
+        return write
+    if marker[0].timestamp > work.snapshot:
+        raise Retry("row was changed", lost_to=marker[0].timestamp, row=write.row.hex())
+    born = cells.born_of(write.row, marker[0].value)
+    if write.kind != PUT or born is None:
+        return write
+    return RowWrite(write.row, PUT, write.cells, born)
+
+
+def _alive(row: bytes, marker: Cells) -> bool:
+    return bool(marker) and cells.born_of(row, marker[0].value) is not None
+
+
+def complete(node: Node, held: Held, record: Record, ahead: int | None = None) -> Step[int]:
+    """Steps 2 to 5: the position of the commit. When the outcome is unknown the locks stay: whoever
+    needs them finds out."""
+    try:
+        value = yield from _stored_form(node, record)
+        position = yield from _reach_log(node, held, record, value, ahead)
+    except (Retry, Corruption):
+        yield from locks.release(node, held)
+        raise
+    yield Acknowledge(position)
+    yield from _settle(node, held, record, position)
+    return position
+
+
+def _stored_form(node: Node, record: Record) -> Step[bytes]:
+    yield Begin()
+    try:
+        return (yield from log.stored_form(node, record))
+    except ReplyLost as lost:
+        raise Retry("store does not answer") from lost
+
+
+def _reach_log(
+    node: Node, held: Held, record: Record, value: bytes, ahead: int | None
+) -> Step[int]:
+    while True:
+        started = yield Now()
+        position = ahead if ahead is not None else (yield from take_position(node))
+        ahead = None
+        if held.newest[0] >= position and not node.settings.planted:
+            row = held.newest[1].hex()
+            raise Corruption("row was altered: cell newer than the counter", row=row)
+        if node.planted("position_before_stamp"):
+            committed = yield from log.write_record(node, position, record, value)
+            if not committed:
+                yield from locks.stamp(node, held, position)
+        else:
+            yield from locks.stamp(node, held, position)
+            committed = yield from log.write_record(node, position, record, value)
+        seconds = (yield Now()) - started
+        if committed:
+            node.observe_commit(seconds)
+            return position
+        yield from _slow_down(node, seconds)
+
+
+def take_position(node: Node) -> Step[int]:
+    """A position nobody else has. One that is lost on the way stays empty until it is closed."""
+    for _ in range(node.settings.tries_max):
+        yield Begin()
+        try:
+            position: int = yield Increment(layout.COUNTER_ROW, layout.NUMBER)
+            return position
+        except ReplyLost:
+            continue
+    raise Retry("store does not answer")
+
+
+def _slow_down(node: Node, seconds: float) -> Step[None]:
+    """We live and were closed: tell everybody to wait longer than this took."""
+    node.counts["live writers closed"] += 1
+    _, _, shared = yield from advance.read_positions()
+    longer = min(max(2 * shared, 2 * seconds), node.settings.lease_seconds)
+    if longer > shared:
+        try:
+            yield Mutate(layout.POSITION_ROW, (advance.delay_put(longer),))
+        except ReplyLost:
+            node.counts["delay hint lost"] += 1
+
+
+def _settle(node: Node, held: Held, record: Record, position: int) -> Step[None]:
+    """Step 5. The commit stands whatever happens here; what is left undone, others do."""
+    try:
+        yield from advance.write_cells(position, record)
+        mark = log.mark_applied(node, position, record.attempt)
+        done = yield Many((mark, *locks.releases(held)))
+        for row, released in zip(held.values, done[1:]):
+            if not released:
+                yield from locks.remove(row, held.attempt)
+    except (ReplyLost, WorkExpired):
+        yield from _settle_again(node, held, position)
+
+
+def _settle_again(node: Node, held: Held, position: int) -> Step[None]:
+    for _ in range(node.settings.tries_max):
+        yield Begin()
+        try:
+            yield from advance.finish(node, held.attempt, position)
+            yield from locks.release(node, held)
+            return
+        except (ReplyLost, WorkExpired):
+            continue
+    node.counts["commits left to others"] += 1
+
+
+def outcome(node: Node, transaction: bytes) -> Step[int | None]:
+    """The position a transaction committed at; None when that is not known (never: "aborted")."""
+    yield from advance.latest(node)
+    row = layout.outcome_row(transaction)
+    found = layout.number((yield Get(row)), layout.OUTCOME, row)
+    return found or None

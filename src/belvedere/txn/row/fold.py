@@ -1,0 +1,35 @@
+"""Folding delta cells: one cell that says the sum of all of them up to a position.
+
+A fold cell's timestamp is `folded_through`. It stops at `applied`, below which no delta can appear any more,
+so two folders at one position write the same cell and a fold at any position is right by itself. A
+reader takes the newest fold at or below its snapshot and adds the deltas after it. The deltas stay until
+`forget` removes them below the floor.
+"""
+
+from __future__ import annotations
+
+from belvedere.kv.cell import Get, Mutate, Put, Step
+from belvedere.txn.row import advance, layout
+from belvedere.txn.row import cells as data
+
+
+def fold(row: bytes) -> Step[int]:
+    """Fold one row as of `applied`; returns that position (0 when there was nothing to fold)."""
+    positions, _, _ = yield from advance.read_positions()
+    as_of = positions.applied
+    cells = yield Get(row, None, as_of, all_versions=True)
+    deltas = [cell for cell in cells if cell.column == data.DELTA]
+    if not deltas:
+        return 0
+    marker = max((c.timestamp for c in cells if c.column == data.MARKER), default=-1)
+    folds = [c for c in cells if c.column == data.FOLD]
+    base = folds[0].timestamp if folds else -1
+    if marker > base or deltas[0].timestamp <= base:
+        return 0
+    total = layout.decode(data.Sum, folds[0].value, row) if folds else None
+    for cell in reversed(deltas):
+        if cell.timestamp > base:
+            total = data.plus(total, layout.decode(data.Sum, cell.value, row))
+    assert total is not None
+    yield Mutate(row, (Put(data.FOLD, as_of, layout.encode(total)),))
+    return as_of

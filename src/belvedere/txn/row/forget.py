@@ -1,0 +1,194 @@
+"""Forgetting: old versions, old log records, old outcomes. A floor is announced a grace before it acts.
+
+Why this is safe. Whoever writes a cell at position p read, after its last `Begin`, that p is above `applied`
+(or wrote the record itself after it). A floor is at most `applied`. So everybody who begins after the
+announcement leaves positions up to the floor alone, and whatever was begun before has arrived, or never
+will, a grace later: work limit plus operation timeout is less than the grace. Then nothing at or below
+the floor is ever written again, and what nobody at or above the floor can see may go.
+
+Abort markers are never removed: their writer may wake up at any time. Tombstones must outlive the
+grace in the store's compactions.
+"""
+
+from __future__ import annotations
+
+from belvedere.errors import Unavailable
+from belvedere.kv.cell import (
+    Begin,
+    Cell,
+    Cells,
+    Change,
+    CheckAndMutate,
+    Delete,
+    Get,
+    Many,
+    MultiGet,
+    Mutate,
+    Now,
+    Pause,
+    Put,
+    Scan,
+    Step,
+    value_of,
+)
+from belvedere.txn.row import advance, layout, locks, log
+from belvedere.txn.row import cells as data
+from belvedere.txn.row.layout import ABORT, Floors, Heartbeat, Parts
+from belvedere.txn.row.node import Node
+
+ROWS_IN_ONE_TRIP = 128
+
+
+def announce(node: Node, versions: int, log_floor: int) -> Step[Floors]:
+    """Raise the floors, never above `applied` nor above what a live node reads at. They act a grace
+    later: see `forget`."""
+    allowed = yield from _allowed(node)
+    while True:
+        cells = yield Get(layout.FLOOR_ROW)
+        old = log.floors(cells)
+        new = Floors(
+            max(old.versions, min(versions, allowed)),
+            max(old.log, min(log_floor, allowed)),
+            old.trimmed,
+        )
+        if new == old or (yield _raise_floors(cells, new)):
+            return new
+
+
+def forget(node: Node, start: bytes, end: bytes, versions: int, log_floor: int) -> Step[Floors]:
+    """Announce, wait out the grace, then remove versions of the rows in a range and log records."""
+    floors = yield from announce(node, versions, log_floor)
+    yield Pause(node.settings.grace_seconds)
+    yield from vacuum(start, end, floors.versions)
+    yield from trim(node, floors.log)
+    return floors
+
+
+def _allowed(node: Node) -> Step[int]:
+    positions, _, _ = yield from advance.read_positions()
+    allowed = positions.applied
+    now = yield Now()
+    for row, cells in (yield Scan(layout.HEARTBEATS, layout.HEARTBEATS + b"\xff" * 9)):
+        stored = value_of(cells, layout.BEAT)
+        assert stored is not None
+        beat = layout.decode(Heartbeat, stored, row)
+        other = int.from_bytes(row[1:])
+        if beat.snapshots_from >= 0 and not locks.silent(node, other, beat, now):
+            allowed = min(allowed, beat.snapshots_from)
+    return allowed
+
+
+def _raise_floors(cells: Cells, new: Floors) -> CheckAndMutate:
+    put = Put(layout.FLOORS, layout.ONLY, layout.encode(new))
+    return CheckAndMutate(layout.FLOOR_ROW, layout.FLOORS, value_of(cells, layout.FLOORS), (put,))
+
+
+def vacuum(start: bytes, end: bytes, floor: int) -> Step[int]:
+    """Remove what nobody at or above an announced floor, a grace old, can see. Returns rows changed."""
+    changed = 0
+    while True:
+        rows = yield Scan(start, end, as_of=floor, all_versions=True, limit=ROWS_IN_ONE_TRIP)
+        found = [Mutate(row, gone) for row, cells in rows if (gone := _invisible(row, cells))]
+        if found:
+            yield Begin()
+            yield Many(tuple(found))
+        changed += len(found)
+        if len(rows) < ROWS_IN_ONE_TRIP:
+            return changed
+        start = rows[-1][0] + b"\x00"
+
+
+def _invisible(row: bytes, cells: Cells) -> tuple[Change, ...]:
+    """Deletes for the versions that are hidden as of the newest of these cells."""
+    columns: dict[bytes, list[Cell]] = {}
+    for cell in cells:
+        columns.setdefault(cell.column, []).append(cell)
+    changes: list[Change] = []
+    born: int | None = 0
+    marker_at = -1
+    if data.MARKER in columns:
+        marker = columns[data.MARKER][0]
+        marker_at = marker.timestamp
+        born = data.born_of(row, marker.value)
+    for column, versions in columns.items():
+        if column == data.DELTA:
+            continue
+        upto = _hidden_upto(column, versions, born, marker_at)
+        if upto >= versions[-1].timestamp:
+            changes.append(Delete(column, upto))
+    changes += _folded(columns, marker_at)
+    return tuple(changes)
+
+
+def _hidden_upto(column: bytes, versions: list[Cell], born: int | None, marker_at: int) -> int:
+    newest = versions[0]
+    if column == data.FOLD:
+        return newest.timestamp if newest.timestamp <= marker_at else newest.timestamp - 1
+    if born is None:
+        return marker_at
+    dead = newest.timestamp < born or (column != data.MARKER and newest.value == data.NULL_CELL)
+    return newest.timestamp if dead else newest.timestamp - 1
+
+
+def _folded(columns: dict[bytes, list[Cell]], marker_at: int) -> list[Change]:
+    """Deltas that a fold or a put contains."""
+    deltas = columns.get(data.DELTA)
+    folds = columns.get(data.FOLD)
+    base = max(folds[0].timestamp if folds else -1, marker_at)
+    if not deltas or deltas[-1].timestamp > base:
+        return []
+    return [Delete(data.DELTA, base)]
+
+
+def trim(node: Node, floor: int) -> Step[int]:
+    """Remove log records up to an announced floor, a grace old; abort markers stay."""
+    removed = 0
+    while True:
+        cells = yield Get(layout.FLOOR_ROW)
+        floors = log.floors(cells)
+        if floors.log < floor:
+            raise Unavailable("floor was not announced", floor=floor, announced=floors.log)
+        if floors.trimmed >= floor:
+            return removed
+        upto = min(floor, floors.trimmed + ROWS_IN_ONE_TRIP)
+        removed += yield from _trim_some(node, range(floors.trimmed + 1, upto + 1))
+        yield _raise_floors(cells, Floors(floors.versions, floors.log, upto))
+
+
+def _trim_some(node: Node, positions: range) -> Step[int]:
+    rows = [layout.log_row(position, node.settings.lanes) for position in positions]
+    gone: list[Mutate] = []
+    for row, cells in zip(rows, (yield MultiGet(tuple(Get(row) for row in rows)))):
+        owner = value_of(cells, layout.OWNER)
+        if owner is None or (owner == ABORT and not node.planted("abort_marker_trimmed")):
+            continue
+        value = value_of(cells, layout.RECORD)
+        if value is not None:
+            kind, payload = layout.unframe(value, row)
+            if kind == layout.IN_PARTS:
+                parts = layout.decode(Parts, payload, row)
+                gone += [
+                    Mutate(
+                        layout.chunk_row(parts.attempt, n), (Delete(layout.RECORD, layout.ONLY),)
+                    )
+                    for n in range(parts.count)
+                ]
+        gone.append(Mutate(row, tuple(Delete(cell.column, layout.ONLY) for cell in cells)))
+    if gone:
+        yield Begin()
+        yield Many(tuple(gone))
+    return len(gone)
+
+
+def forget_outcomes(below: int) -> Step[int]:
+    """Remove outcome cells of commits up to a position: after this, who asks gets "unknown"."""
+    rows = yield Scan(layout.OUTCOMES, layout.HEARTBEATS)
+    gone = [
+        Mutate(row, (Delete(layout.OUTCOME, layout.ONLY),))
+        for row, cells in rows
+        if layout.number(cells, layout.OUTCOME, row) <= below
+    ]
+    if gone:
+        yield Begin()
+        yield Many(tuple(gone))
+    return len(gone)

@@ -1,0 +1,61 @@
+"""Reading rows as of a position, and the newest ones under a lock.
+
+A position to read at comes from `advance.snapshot`: everything up to it is in place and never changes,
+until a floor passes it. Floors are announced a grace before they act, so a reader younger than the
+grace needs no check; an older one reads the floor after its rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from belvedere.errors import Unavailable
+from belvedere.kv.cell import Cells, Get, MultiGet, Scan, Step
+from belvedere.txn.row import cells as data
+from belvedere.txn.row import layout, log
+from belvedere.txn.row.cells import Row
+
+
+def rows(keys: Sequence[bytes], as_of: int | None) -> Step[list[Row | None]]:
+    """The rows of these keys, in order."""
+    found = yield MultiGet(tuple(Get(key, as_of=as_of) for key in keys))
+    return (yield from _completed(list(zip(keys, found)), as_of))
+
+
+def row(key: bytes, as_of: int | None) -> Step[Row | None]:
+    cells = yield Get(key, as_of=as_of)
+    return (yield from _completed([(key, cells)], as_of))[0]
+
+
+def scan(
+    start: bytes, end: bytes | None, as_of: int | None, *, limit: int | None, reverse: bool
+) -> Step[tuple[list[tuple[bytes, Row]], bytes | None]]:
+    """Up to `limit` stored rows of a range: those that exist as of the position, and the last key looked at
+    (None at the end of the range). Rows deleted by then are looked at and left out."""
+    found = yield Scan(start, end, as_of=as_of, limit=limit, reverse=reverse)
+    completed = yield from _completed(found, as_of)
+    existing = [(key, row) for (key, _), row in zip(found, completed) if row is not None]
+    more = limit is not None and len(found) >= limit
+    return existing, found[-1][0] if more else None
+
+
+def _completed(found: Sequence[tuple[bytes, Cells]], as_of: int | None) -> Step[list[Row | None]]:
+    """Rows with delta cells need every version of them: one more trip, for all of them together."""
+    summed = [key for key, cells in found if data.has_deltas(cells)]
+    deltas: dict[bytes, Cells] = {}
+    if summed:
+        gets = (Get(key, None, as_of, all_versions=True) for key in summed)
+        deltas = dict(zip(summed, (yield MultiGet(tuple(gets)))))
+    completed: list[Row | None] = []
+    for key, cells in found:
+        versions = deltas.get(key, ())
+        every = [cell for cell in versions if cell.column == data.DELTA]
+        completed.append(data.read_row(key, versions or cells, every))
+    return completed
+
+
+def check_floor(as_of: int) -> Step[None]:
+    """For readers older than the grace, after they read. Unavailable when the snapshot is too old."""
+    floor = log.floors((yield Get(layout.FLOOR_ROW))).versions
+    if as_of < floor:
+        raise Unavailable("snapshot too old", sqlstate="72000", snapshot=as_of, floor=floor)

@@ -1,0 +1,81 @@
+"""Rows of a table through a transaction: encoding, NOT NULL, primary key, root lock.
+
+Everything else a row must satisfy (unique values, foreign keys) is asked of participants at commit;
+what needs expressions (CHECK, defaults) has happened before.
+"""
+
+from __future__ import annotations
+
+from belvedere.catalog.relation import CompiledTable
+from belvedere.errors import InvalidInput
+from belvedere.txn.border import LockRequest
+from belvedere.txn.roots import root_of
+from belvedere.txn.transaction import Transaction
+from belvedere.types import Row
+
+
+def insert(transaction: Transaction, table: CompiledTable, row: Row) -> None:
+    """Add a whole row (by slot). 23505 when its key is taken, 23502 when a column must not be NULL."""
+    key = table.key_of(row)
+    value = _checked(table, row)
+    _lock_root(transaction, table, key, row)
+    if transaction.get(key) is not None:
+        raise duplicate_key(table, row)
+    transaction.write(key, None, value)
+
+
+def update(
+    transaction: Transaction, table: CompiledTable, old: Row, new: Row, value: bytes | None = None
+) -> None:
+    """Replace a row that was read through this transaction; `value` is its stored form if known."""
+    old_key, new_key = table.key_of(old), table.key_of(new)
+    encoded = _checked(table, new)
+    _lock_root(transaction, table, old_key, old)
+    if value is None:
+        value = transaction.get(old_key)
+    if old_key == new_key:
+        _lock_root(transaction, table, new_key, new)
+        transaction.write(old_key, value, encoded)
+        return
+    transaction.write(old_key, value, None)
+    _lock_root(transaction, table, new_key, new)
+    if transaction.get(new_key) is not None:
+        raise duplicate_key(table, new)
+    transaction.write(new_key, None, encoded)
+
+
+def delete(
+    transaction: Transaction, table: CompiledTable, row: Row, value: bytes | None = None
+) -> None:
+    """Remove a row that was read through this transaction."""
+    key = table.key_of(row)
+    _lock_root(transaction, table, key, row)
+    transaction.write(key, value if value is not None else transaction.get(key), None)
+
+
+def _checked(table: CompiledTable, row: Row) -> bytes:
+    for slot, name in table.not_null:
+        if row[slot] is None:
+            raise InvalidInput(
+                "null value in a column that must not be null",
+                sqlstate="23502",
+                table=table.table.name,
+                column=name,
+            )
+    return table.encode(row)
+
+
+def _lock_root(transaction: Transaction, table: CompiledTable, key: bytes, row: Row) -> None:
+    root = root_of(transaction.catalog, table.table.id)(key, row, transaction)
+    transaction.lock(LockRequest("root", root))
+
+
+def duplicate_key(table: CompiledTable, row: Row) -> InvalidInput:
+    names = [table.table.columns[slot].name for slot in table.table.primary_key]
+    values = [row[slot] for slot in table.table.primary_key]
+    return InvalidInput(
+        "duplicate key value violates unique constraint",
+        sqlstate="23505",
+        detail=f"key ({', '.join(names)}) = ({', '.join(map(str, values))}) already exists",
+        constraint=table.table.primary_key_name,
+    )

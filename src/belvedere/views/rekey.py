@@ -1,0 +1,141 @@
+"""The re-key operator: an index is a projection of its table under another key.
+
+State kept: one entry per row (per row that satisfies the index's condition). A change costs one
+delete and one put at most, and nothing when no indexed column changed. A unique index also reads the
+one entry that the new key would collide with, at p-1, in the commit section.
+
+    change   (7, 'ann') -> (7, 'bob')      of people(id, name), index on name
+    writes   delete ('ann', 7)   put ('bob', 7)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+from belvedere import failpoints
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Index, Maintenance, State, Table
+from belvedere.catalog.relation import compiled_index, compiled_table
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.txn.border import LockRequest, Reader, RowChange, Writer
+from belvedere.types import Row
+
+Evaluate = Callable[[Row], Any]
+"""An index expression or condition, compiled."""
+
+CompileExpression = Callable[[Catalog, Table, str], Evaluate]
+
+
+def no_expressions(catalog: Catalog, table: Table, text: str) -> Evaluate:
+    """Stands in where nothing can compile SQL expressions."""
+    raise Unsupported("index expression without the SQL part", expression=text)
+
+
+def index_participants(
+    catalog: Catalog, relations: frozenset[int], compile_expression: CompileExpression
+) -> tuple[RekeyParticipant, ...]:
+    """One participant for every immediate index of these tables, ready or being built."""
+    return tuple(
+        RekeyParticipant(catalog, index, compile_expression)
+        for relation in sorted(relations)
+        for index in catalog.indexes_of(relation)
+        if index.maintenance is Maintenance.IMMEDIATE
+        and index.state in (State.READY, State.BUILDING)
+    )
+
+
+class RekeyParticipant:
+    def __init__(
+        self, catalog: Catalog, index: Index, compile_expression: CompileExpression
+    ) -> None:
+        self._index = compiled_index(catalog, index.id)
+        self._table = compiled_table(catalog, index.table)
+        table = self._table.table
+        self._values = [
+            _picker(part.slot)
+            if part.slot is not None
+            else compile_expression(catalog, table, part.expression or "")
+            for part in index.parts
+        ]
+        self._rest = (*table.primary_key, *index.include)
+        self._where = compile_expression(catalog, table, index.where) if index.where else None
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
+        """Claims of unique values, for commits that have no section to check them in."""
+        if not self._index.index.unique:
+            return
+        for change in changes:
+            for value in (change.old, change.new):
+                entry = self.entry(value) if change.relation == self._table.table.id else None
+                if entry is not None:
+                    yield LockRequest("claim", entry[0])
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        """Uniqueness was seen to in `writes`."""
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        removed: set[bytes] = set()
+        added: list[tuple[bytes, bytes]] = []
+        for change in changes:
+            if change.relation != self._table.table.id:
+                continue
+            old, new = self.entry(change.old), self.entry(change.new)
+            if old == new:
+                continue
+            if old is not None:
+                removed.add(old[0])
+                writer.delete(old[0])
+            if new is not None:
+                added.append(new)
+        if self._index.index.unique:
+            self._require_unique(added, removed, reader)
+        for key, value in added:
+            writer.put(key, value)
+
+    def entry(self, value: bytes | None) -> tuple[bytes, bytes] | None:
+        """The index entry (key, value) of a stored row; None when it has none."""
+        if value is None:
+            return None
+        row = self._table.decode(value)
+        if self._where is not None and self._where(row) is not True:
+            return None
+        parts = tuple([pick(row) for pick in self._values])
+        stored = parts + tuple([row[slot] for slot in self._rest])
+        index = self._index
+        distinct = index.index.nulls_distinct and None in parts
+        if index.index.unique and not distinct:
+            key = index.unique_key.encode(parts)
+        else:
+            key = index.key.encode(stored[: len(index.key.columns)])
+        return key, index.layout.encode(stored)
+
+    def _require_unique(
+        self, added: list[tuple[bytes, bytes]], removed: set[bytes], reader: Reader
+    ) -> None:
+        if failpoints.armed and failpoints.planted("unique_at_snapshot"):
+            return
+        seen: set[bytes] = set()
+        for key, value in added:
+            taken = key in seen or (key not in removed and reader.get(key) is not None)
+            if taken:
+                raise self._duplicate(value)
+            seen.add(key)
+
+    def _duplicate(self, value: bytes) -> InvalidInput:
+        index, table = self._index.index, self._table.table
+        values = self._index.layout.decode(value)[: len(index.parts)]
+        names = [
+            table.columns[part.slot].name if part.slot is not None else part.expression or ""
+            for part in index.parts
+        ]
+        return InvalidInput(
+            "duplicate key value violates unique constraint",
+            sqlstate="23505",
+            detail=f"key ({', '.join(names)}) = ({', '.join(map(str, values))}) already exists",
+            constraint=index.name,
+        )
+
+
+def _picker(slot: int) -> Evaluate:
+    return lambda row: row[slot]
