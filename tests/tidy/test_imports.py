@@ -12,7 +12,8 @@ REPOSITORY = Path(__file__).resolve().parents[2]
 
 
 def test_repository_imports_go_down_only() -> None:
-    assert imports.check(REPOSITORY) == []
+    problems = imports.check(REPOSITORY)
+    assert not problems, "\n".join(problems)
 
 
 def plant(root: Path, **modules: str) -> Path:

@@ -22,7 +22,8 @@ CHECKS = (
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: check.__name__)
 def test_repository_is_tidy(check: Callable[[Path], list[str]]) -> None:
-    assert check(REPOSITORY) == []
+    problems = check(REPOSITORY)
+    assert not problems, "\n".join(problems)
 
 
 @pytest.fixture
