@@ -17,13 +17,14 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from belvedere import failpoints
-from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Table
 from belvedere.catalog.relation import CompiledTable, compiled_table
+from belvedere.codec import keyspace
 from belvedere.config import Config, Durability
 from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore
@@ -31,10 +32,12 @@ from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import token
 from belvedere.txn.anchor import State
+from belvedere.txn.backup import back_up, restore
 from belvedere.txn.border import SNAPSHOT, Committed, Isolation, Participant, Reader
 from belvedere.txn.commit.batch import BatchCommit
 from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.constraints import foreign_key_participants
+from belvedere.txn.history.past import PastReader
 from belvedere.txn.history.undo import UndoIndex
 from belvedere.txn.identity import SCRATCH_DIRECTORY
 from belvedere.txn.locks import LockTable
@@ -68,9 +71,7 @@ class Database:
         self.store: BatchStore = opened.store
         synced = opened.anchor is not None and config.durability is Durability.FULL
         undo = UndoIndex(config.undo_bytes_in_memory_max, self._scratch_opener())
-        self.visibility = Visibility(
-            opened.store, undo, opened.written.snapshot, hold=synced
-        )
+        self.visibility = Visibility(opened.store, undo, opened.written.snapshot, hold=synced)
         self.log = Log(opened.store, self.visibility, config.log_retention_records_max)
         self.locks = LockTable(config.lock_wait_ms_max)
         self.commits = BatchCommit(
@@ -150,15 +151,7 @@ class Database:
     def participants_for(
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]:
-        """What has a say in a commit that changes these relations, kept per catalog."""
-        memo_key = ("participants", relations)
-        found = catalog.memo.get(memo_key)
-        if found is None:
-            found = catalog.memo[memo_key] = (
-                *index_participants(catalog, relations, self._compile_expression),
-                *foreign_key_participants(catalog, relations),
-            )
-        return found  # type: ignore[return-value]
+        return participants(catalog, relations, self._compile_expression)
 
     # -- catalog ------------------------------------------------------------------------------
 
@@ -212,21 +205,63 @@ class Database:
         """The position at which a transaction committed, or None when it did not. Unavailable
         (08007) when the log does not reach back to where it began."""
         known = self.commits.outcome(transaction)
+        if known is not None and known > self.position:
+            raise Unavailable("outcome is unknown: not durable yet", sqlstate="08007")
         if known is not None:
-            return known if known <= self.position else None
+            return known
         if len(transaction) != 16:
             raise InvalidInput("not a transaction id", sqlstate="22023")
         began = int.from_bytes(transaction[:8])
         if began > self.position:
             return None
         if began + 1 < self.log.first:
-            raise Unavailable(
-                "outcome is unknown: the log was trimmed past it", sqlstate="08007"
-            )
+            raise Unavailable("outcome is unknown: the log was trimmed past it", sqlstate="08007")
         for record in self.log.read(began):
             if record.transaction == transaction:
                 return record.position
         return None
+
+    # -- the past -----------------------------------------------------------------------------
+
+    @contextmanager
+    def as_of(self, position: int) -> Iterator[Reader]:
+        """A reader of base tables at a past position that the log still reaches."""
+        pin = self.log.pin(position)
+        try:
+            with self.begin(at_least=position) as newest:
+                records = self.log.read(position, newest.position)
+                yield PastReader(newest, records, position)
+        finally:
+            self.log.unpin(pin)
+
+    def trim(self, through: int | None = None) -> int:
+        """Forget the log up to `through`, by default all but the retention minimum; then the rows
+        of tables and indexes whose drop it no longer remembers. Returns the position trimmed
+        through."""
+        if through is None:
+            through = self.position - self.config.log_retention_records_min
+        trimmed = self.log.trim(through)
+        self._forget_dropped()
+        return trimmed
+
+    def _forget_dropped(self) -> None:
+        oldest = next(iter(self.log.read(self.log.first - 1, self.log.first)), None)
+        if oldest is None:
+            return
+        floor = min(oldest.catalog_version, self.visibility.oldest_catalog_version)
+        gone = [
+            item.id
+            for item in self.catalog.objects.values()
+            if is_dropped(item) and item.version <= floor
+        ]
+        if gone:
+            self.change_schema(lambda edit: edit.remove(gone))
+            for id_ in gone:
+                self.store.delete_range(*keyspace.relation_range(id_))
+
+    def back_up(self, destination: Path) -> int:
+        """Copy the store, while it is in use, to a new directory; returns the copy's position."""
+        return back_up(self._opened, self.commits, destination)
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -239,7 +274,7 @@ class Database:
         self.commits.shut()
         self._opened.close(self.commits.newest, failed=self.commits.failed)
 
-    def __enter__(self) -> Database:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -255,3 +290,35 @@ class Database:
         if directory is None:
             return MemoryStore
         return lambda: RocksStore.open(directory / SCRATCH_DIRECTORY, create=True)
+
+
+def participants(
+    catalog: Catalog, relations: frozenset[int], compile_expression: CompileExpression
+) -> tuple[Participant, ...]:
+    """What has a say in a commit that changes these relations, kept per catalog."""
+    memo_key = ("participants", relations)
+    found = catalog.memo.get(memo_key)
+    if found is None:
+        found = catalog.memo[memo_key] = (
+            *index_participants(catalog, relations, compile_expression),
+            *foreign_key_participants(catalog, relations),
+        )
+    return found  # type: ignore[return-value]
+
+
+def restore_backup(
+    backup: Path,
+    destination: Path,
+    position: int | None = None,
+    *,
+    random: Callable[[int], bytes] = os.urandom,
+    compile_expression: CompileExpression = no_expressions,
+) -> int:
+    """Make a store at `destination` from a backup; returns the position it is at."""
+    return restore(
+        backup,
+        destination,
+        random,
+        lambda catalog, relations: participants(catalog, relations, compile_expression),
+        position,
+    )

@@ -8,8 +8,8 @@
     └── Corruption        stop: the store is damaged or somebody else altered it
 
 A message is constant and lower case, so that it can be searched for and counted; what varies goes
-into `facts` (machine-readable), `detail` (for people) and `hint` (what to do). The DB-API door turns
-each class into the PEP 249 class that its SQLSTATE belongs to.
+into `facts` (machine-readable), `detail` (for people) and `hint` (what to do). The DB-API door
+turns each class into the PEP 249 class that its SQLSTATE belongs to.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ class Error(Exception):
     def __str__(self) -> str:
         lines = [self.message]
         if self.facts:
-            lines[0] += " (" + ", ".join(f"{name}={value}" for name, value in self.facts.items()) + ")"
+            lines[0] += (
+                " (" + ", ".join(f"{name}={value}" for name, value in self.facts.items()) + ")"
+            )
         if self.detail:
             lines.append(f"detail: {self.detail}")
         if self.hint:
@@ -60,8 +62,8 @@ class InvalidInput(Error):
 class Retry(Error):
     """The transaction lost a race. Run it again from the start.
 
-    `lost_to` is the position of the commit it lost to (0 when there is none, as for a deadlock): the
-    next attempt reads at least that position, so it cannot lose to the same commit twice.
+    `lost_to` is the position of the commit it lost to (0 when there is none, as for a deadlock):
+    the next attempt reads at least that position, so it cannot lose to the same commit twice.
     """
 
     default_sqlstate = "40001"
@@ -78,7 +80,8 @@ class Unsupported(Error):
 
 
 class Unavailable(Error):
-    """The store cannot answer now: locked by another process, out of space, timed out, read-only."""
+    """The store cannot answer now: locked by another process, out of space, timed out,
+    read-only."""
 
     default_sqlstate = "58000"
 

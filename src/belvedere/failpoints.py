@@ -9,8 +9,8 @@ Unarmed, a place costs one attribute look-up. Armed by `arm(..)` or by the envir
     BELVEDERE_PLANTED="ack_before_sync,undo_skipped"
 
 Actions: `kill` (SIGKILL to this process), `raise` (Unavailable 58030), `call` (a function given to
-`arm`). `@n` acts at the n-th hit only. BOUNDARIES and PLANTED list every name, so that a test can count what
-it covered; an unknown name is refused.
+`arm`). `@n` acts at the n-th hit only. BOUNDARIES and PLANTED list every name, so that a test can
+count what it covered; an unknown name is refused.
 """
 
 from __future__ import annotations
@@ -97,7 +97,9 @@ _places: dict[str, _Arming] = {}
 _planted: set[str] = set()
 
 
-def arm(name: str, action: str, *, at: int | None = None, call: Callable[[], None] | None = None) -> None:
+def arm(
+    name: str, action: str, *, at: int | None = None, call: Callable[[], None] | None = None
+) -> None:
     """Make `name` act at its `at`-th hit from now on (every hit when None)."""
     if name not in BOUNDARIES:
         raise InvalidInput("unknown failpoint", sqlstate="42704", name=name)
@@ -150,7 +152,7 @@ def arm_from_environment() -> None:
 
 
 def _refresh() -> None:
-    global armed
+    global armed  # noqa: PLW0603 (a module attribute is the cheapest thing to test)
     armed = bool(_places or _planted)
 
 

@@ -52,7 +52,8 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A type with its modifiers. `length` is of CHAR and VARCHAR, `precision`, `scale` of NUMERIC."""
+    """A type with its modifiers. `length` is of CHAR and VARCHAR, `precision`, `scale` of
+    NUMERIC."""
 
     kind: Kind
     length: int | None = None
@@ -115,7 +116,8 @@ class Interval(NamedTuple):
 
     @property
     def span(self) -> int:
-        """Length in microseconds with 30-day months and 24-hour days: what equality and order use."""
+        """Length in microseconds with 30-day months and 24-hour days: what equality and order
+        use."""
         days = self.months * DAYS_PER_MONTH + self.days
         return days * MICROSECONDS_PER_DAY + self.microseconds
 

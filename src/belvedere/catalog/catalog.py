@@ -1,8 +1,8 @@
 """The catalog at one version: an immutable index over its objects.
 
 Readers hold one Catalog for as long as they need it; a committed change makes a new one that shares
-every unchanged object. Names are looked up as (schema id, name); tables, indexes, sequences and views
-share one name space per schema, as in PostgreSQL.
+every unchanged object. Names are looked up as (schema id, name); tables, indexes, sequences and
+views share one name space per schema, as in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ class Catalog:
         return self._by_name.get((self.schema_id(schema), name))
 
     def expect(self, kind: type[T], name: str, schema: str = "public") -> T:
-        """The object of that kind and name; otherwise InvalidInput with the nearest names as hint."""
+        """The object of that kind and name; otherwise InvalidInput with the nearest names as
+        hint."""
         item = self.find(name, schema)
         if isinstance(item, kind):
             return item

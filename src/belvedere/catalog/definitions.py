@@ -1,7 +1,7 @@
 """What a definition statement asks for, before it has ids: the input of `catalog.edit`.
 
-The SQL binder fills these from text; a Python program may build them by hand. Names are plain (already
-case-folded, unquoted); expressions are normalised SQL text.
+The SQL binder fills these from text; a Python program may build them by hand. Names are plain
+(already case-folded, unquoted); expressions are normalised SQL text.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """A set of catalog changes in the making: definitions in, objects with ids out.
 
-An edit starts from one catalog and ends as the objects that differ from it, the head among them with
-the next version. Every edit writes the head, so two edits that started from the same catalog can
-never both commit (the second gets Retry and starts over from the newer one).
+An edit starts from one catalog and ends as the objects that differ from it, the head among them
+with the next version. Every edit writes the head, so two edits that started from the same catalog
+can never both commit (the second gets Retry and starts over from the newer one).
 
 Rules checked here are those of names and structure; rules of data (does every row satisfy the new
 constraint?) belong to whoever applies the edit.
@@ -130,17 +130,13 @@ class Edit:
         columns: list[model.Column] = []
         for definition in wanted.columns:
             if definition.name in named:
-                raise InvalidInput(
-                    "column is named twice", sqlstate="42701", name=definition.name
-                )
+                raise InvalidInput("column is named twice", sqlstate="42701", name=definition.name)
             named[definition.name] = len(columns)
             is_key = definition.name in wanted.primary_key
             columns.append(self._column(table, definition, len(columns), wanted, is_key))
         if wanted.primary_key:
             return tuple(columns), _slots(named, wanted.primary_key)
-        hidden = model.Column(
-            ROW_ID, TypeName.of(BIGINT), len(columns), not_null=True, hidden=True
-        )
+        hidden = model.Column(ROW_ID, TypeName.of(BIGINT), len(columns), not_null=True, hidden=True)
         return (*columns, hidden), (len(columns),)
 
     def _column(
@@ -293,9 +289,7 @@ class Edit:
             plain = index.unique and index.where is None
             if plain and {part.slot for part in index.parts} == set(slots):
                 return index.id
-        raise InvalidInput(
-            "no unique constraint matches the referenced columns", sqlstate="42830"
-        )
+        raise InvalidInput("no unique constraint matches the referenced columns", sqlstate="42830")
 
     def _child_index(
         self, table: Table, slots: tuple[int, ...], wanted: ForeignKeyDefinition
@@ -406,7 +400,8 @@ class Edit:
         """Forget dropped objects for good: their rows are gone."""
         for id_ in ids:
             item = self.catalog.get(id_)
-            assert item is not None and is_dropped(item)
+            assert item is not None
+            assert is_dropped(item)
             self._changed[id_] = None
 
     # -- names --------------------------------------------------------------------------------

@@ -1,8 +1,8 @@
 """The foreign-key graph, and the rooted trees it makes.
 
 The root of a row is found by following the first enforced NOT NULL foreign key upward until a table
-has none; `root = 'self'` or `root = '<foreign key>'` on a table overrides the rule. A cycle ends where
-it would close: the table that would be visited twice is its own root.
+has none; `root = 'self'` or `root = '<foreign key>'` on a table overrides the rule. A cycle ends
+where it would close: the table that would be visited twice is its own root.
 
 The root key of a row is (root table, primary key of the row's root): the unit of locking.
 """

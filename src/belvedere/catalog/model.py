@@ -97,8 +97,9 @@ class Check(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class ForeignKey(msgspec.Struct, frozen=True, omit_defaults=True):
-    """`columns` and `parent_columns` are slots. `parent_index` is the unique index of the referenced
-    columns, None when they are the parent's primary key; `index` serves look-ups from the parent."""
+    """`columns` and `parent_columns` are slots. `parent_index` is the unique index of the
+    referenced columns, None when they are the parent's primary key; `index` serves look-ups from
+    the parent."""
 
     name: str
     columns: tuple[int, ...]

@@ -103,9 +103,7 @@ def _compile_table(table: Table) -> CompiledTable:
         key_of=_key_of(key, table.primary_key),
         encode=layout.encode,
         decode=layout.decode,
-        not_null=tuple(
-            (c.slot, c.name) for c in table.columns if c.not_null and not c.dropped
-        ),
+        not_null=tuple((c.slot, c.name) for c in table.columns if c.not_null and not c.dropped),
         live=tuple(c for c in table.columns if not c.dropped),
         start=start,
         end=end,

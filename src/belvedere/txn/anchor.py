@@ -1,8 +1,8 @@
 """The anchor: a small file beside the log that remembers how far the log was made durable.
 
-A store engine that loses the end of its log opens cleanly and says nothing. The anchor notices: it is
-written after every sync, before the acknowledgement, so a recovered log that ends before the anchor,
-or whose record there has another hash, has lost what was promised.
+A store engine that loses the end of its log opens cleanly and says nothing. The anchor notices: it
+is written after every sync, before the acknowledgement, so a recovered log that ends before the
+anchor, or whose record there has another hash, has lost what was promised.
 
 Two slots of SLOT_BYTES, written in turn, so that a torn write leaves the other one:
 
@@ -89,9 +89,7 @@ class Anchor:
             failpoints.hit("anchor.before_write")
             if failpoints.planted("anchor_skipped"):
                 return
-        mark = Mark(
-            self.mark.sequence + 1, self.mark.store_id, incarnation, position, hash_, state
-        )
+        mark = Mark(self.mark.sequence + 1, self.mark.store_id, incarnation, position, hash_, state)
         body = _BODY.pack(*mark)
         slot = body + _SUM.pack(xxhash.xxh3_64_intdigest(body))
         try:
@@ -111,8 +109,6 @@ class Anchor:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
 
 
 def _slots(descriptor: int) -> list[bytes]:

@@ -63,7 +63,8 @@ class Range(NamedTuple):
 
 
 class LockRequest(NamedTuple):
-    """`kind` is counted and shown ('root', 'table', ...); `shared` holders do not exclude each other."""
+    """`kind` is counted and shown ('root', 'table', ...); `shared` holders do not exclude each
+    other."""
 
     kind: str
     key: bytes

@@ -1,10 +1,10 @@
 """What a store directory is: its format, its identity, and who has it open.
 
-    PATH/BELVEDERE   format, store id and token secret, as JSON with a checksum; written once
-    PATH/LOCK        flocked while open; holds the owner's pid
-    PATH/anchor      see txn.anchor
-    PATH/data/       the key-value engine's files
-    PATH/scratch/    old row versions that did not fit into memory; emptied on open
+PATH/BELVEDERE   format, store id and token secret, as JSON with a checksum; written once
+PATH/LOCK        flocked while open; holds the owner's pid
+PATH/anchor      see txn.anchor
+PATH/data/       the key-value engine's files
+PATH/scratch/    old row versions that did not fit into memory; emptied on open
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from belvedere.codec.keyspace import STORE_FORMAT
 from belvedere.errors import Corruption, InvalidInput, Unavailable, Unsupported
 
 IDENTITY_FILE = "BELVEDERE"
+BACKUP_FILE = "BACKUP"  # what a backup has in its place
 LOCK_FILE = "LOCK"
 ANCHOR_FILE = "anchor"
 DATA_DIRECTORY = "data"
@@ -57,10 +58,13 @@ def read_identity(directory: Path) -> Identity:
     try:
         data = path.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
+        backup = (directory / BACKUP_FILE).exists()
         raise InvalidInput(
-            "not a belvedere store",
+            "a backup cannot be opened" if backup else "not a belvedere store",
             sqlstate="58P01",
-            hint="name a directory that belvedere made, or one that does not exist yet",
+            hint="make a store of it with `belvedere restore`"
+            if backup
+            else "name a directory that belvedere made, or one that does not exist yet",
             path=str(directory),
         ) from None
     try:

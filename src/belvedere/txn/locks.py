@@ -1,8 +1,8 @@
 """Locks held by transactions: root keys and whole tables, each kind counted and visible.
 
-Acquired at the first write of a root, kept to the end of the transaction. A request that would close
-a cycle of waiting is refused at once with 40P01: the requester is the victim, so nobody else is hurt and
-nobody waits for a timeout. Every wait has a deadline (55P03).
+Acquired at the first write of a root, kept to the end of the transaction. A request that would
+close a cycle of waiting is refused at once with 40P01: the requester is the victim, so nobody else
+is hurt and nobody waits for a timeout. Every wait has a deadline (55P03).
 
 Queues are fair: a request waits behind every earlier one it conflicts with, so a stream of shared
 holders cannot starve an exclusive one.

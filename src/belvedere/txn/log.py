@@ -5,8 +5,8 @@ the rows they describe. The log is read from a position, as records or as Arrow 
 that has caught up waits for more without polling.
 
 Trimming never passes a consumer. A consumer is a name with the position it has applied (a deferred
-view, a stream, a backup); one that would hold back more than the retention cap is cut off and listed
-in `lost`, so that its owner can rebuild.
+view, a stream, a backup); one that would hold back more than the retention cap is cut off and
+listed in `lost`, so that its owner can rebuild.
 """
 
 from __future__ import annotations

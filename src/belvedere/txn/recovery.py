@@ -6,7 +6,8 @@ Otherwise acknowledged commits are missing and the store refuses to open, saying
 acknowledged and what was found; `accept_data_loss` goes on with what is left, as a new incarnation,
 so that tokens and stream offsets of the lost past are refused.
 
-A record after the anchor was written but never acknowledged. It is whole, since a batch is, and stays.
+A record after the anchor was written but never acknowledged. It is whole, since a batch is, and
+stays.
 """
 
 from __future__ import annotations
@@ -61,15 +62,13 @@ class OpenStore:
 
     def write_anchor(self, position: int, hash_: int, state: State) -> None:
         assert self.anchor is not None
-        self.anchor.write(
-            incarnation=self.incarnation, position=position, hash_=hash_, state=state
-        )
+        self.anchor.write(incarnation=self.incarnation, position=position, hash_=hash_, state=state)
 
 
 def open_memory(store: BatchStore, random: Callable[[int], bytes]) -> OpenStore:
     """A store without a directory: its contents as they are, nothing to anchor."""
     identity = files.Identity(keyspace.STORE_FORMAT, random(16), random(32))
-    return OpenStore(store, _find_end(store), 1, identity)
+    return OpenStore(store, find_end(store), 1, identity)
 
 
 def open_directory(
@@ -86,7 +85,7 @@ def open_directory(
     identity = files.read_identity(directory)
     ownership = files.Ownership(directory)
     try:
-        return _open_owned(directory, config, identity, ownership, accept_data_loss)
+        return _open_owned(directory, config, identity, ownership, accept_data_loss, random)
     except BaseException:
         ownership.release()
         raise
@@ -95,6 +94,8 @@ def open_directory(
 def _create(directory: Path, random: Callable[[int], bytes], create: bool) -> None:
     if not create or (directory.exists() and not directory.is_dir()):
         files.read_identity(directory)  # says that it is not a store
+    if (directory / files.BACKUP_FILE).exists():
+        files.read_identity(directory)  # says that it is a backup
     if directory.exists() and not _only_leftovers(directory):
         raise InvalidInput(
             "not a belvedere store",
@@ -128,6 +129,7 @@ def _open_owned(
     identity: files.Identity,
     ownership: files.Ownership,
     accept_data_loss: bool,
+    random: Callable[[int], bytes],
 ) -> OpenStore:
     shutil.rmtree(directory / files.SCRATCH_DIRECTORY, ignore_errors=True)
     anchor = _open_anchor(directory, identity, accept_data_loss)
@@ -144,9 +146,9 @@ def _open_owned(
             failpoints.hit("open.after_store")
         lost = _check_against_anchor(store, anchor, identity, accept_data_loss)
         opened = OpenStore(
-            store, _find_end(store), anchor.mark.incarnation, identity, anchor, ownership, directory
+            store, find_end(store), anchor.mark.incarnation, identity, anchor, ownership, directory
         )
-        _begin(opened, config, lost)
+        _begin(opened, config, lost, random)
     except BaseException:
         store.close()
         anchor.close()
@@ -154,14 +156,14 @@ def _open_owned(
     return opened
 
 
-def _begin(opened: OpenStore, config: Config, lost: bool) -> None:
+def _begin(opened: OpenStore, config: Config, lost: bool, random: Callable[[int], bytes]) -> None:
     """Make what was found durable and say so in the anchor, as a new incarnation where needed."""
     assert opened.anchor is not None
     unclean = opened.anchor.mark.state is State.OPEN_UNSYNCED
     if failpoints.armed and failpoints.planted("incarnation_kept"):
         unclean = False
     if lost or unclean:
-        opened.incarnation += 1
+        opened.incarnation = next_incarnation(opened.incarnation, random)
     opened.store.sync()
     if failpoints.armed:
         failpoints.hit("open.before_incarnation")
@@ -188,7 +190,8 @@ def _open_anchor(directory: Path, identity: files.Identity, accept_data_loss: bo
 def _check_against_anchor(
     store: BatchStore, anchor: Anchor, identity: files.Identity, accept_data_loss: bool
 ) -> bool:
-    """Raise Corruption when the log is not what the anchor promised; True when that was accepted."""
+    """Raise Corruption when the log is not what the anchor promised; True when that was
+    accepted."""
     try:
         _require_promised(store, anchor, identity)
     except Corruption:
@@ -252,7 +255,20 @@ def last_record(store: BatchStore) -> Record | None:
     return None
 
 
-def _find_end(store: BatchStore) -> Written:
+def read_records(store: BatchStore, after: int, through: int) -> list[Record]:
+    """The records with after < position <= through that are there."""
+    batches = store.scan_values(*keyspace.log_range(after, through))
+    return [decode_record(data) for batch in batches for data in batch]
+
+
+def next_incarnation(incarnation: int, random: Callable[[int], bytes]) -> int:
+    """A higher one that no other restore of the same past will choose: a count and 32 random
+    bits."""
+    return ((incarnation >> 32) + 1 << 32) | int.from_bytes(random(4))
+
+
+def find_end(store: BatchStore) -> Written:
+    """The newest state in the store, with the hash of the last record."""
     last = last_record(store)
     position, hash_ = (last.position, last.hash) if last else (0, 0)
     return Written(Snapshot(0, position, load_catalog(store)), hash_)

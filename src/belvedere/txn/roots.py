@@ -1,8 +1,8 @@
 """The root key of a row: what a transaction locks before it writes the row.
 
 Compiled per table: a root table's row is its own root; a row one step below a root needs no read,
-since its foreign key is the root's key; deeper rows read their ancestors. A missing ancestor ends the
-walk: its key is locked, and the foreign key refuses the row later.
+since its foreign key is the root's key; deeper rows read their ancestors. A missing ancestor ends
+the walk: its key is locked, and the foreign key refuses the row later.
 """
 
 from __future__ import annotations

@@ -17,8 +17,6 @@ def apply_edit(transaction: Transaction, edit: Edit) -> None:
     """Write what the edit changed; it takes effect, for everybody at once, with the commit."""
     for id_, item in edit.objects().items():
         key = CATALOG_KEY.encode((id_,))
-        transaction.write(
-            key, transaction.get(key), None if item is None else model.encode(item)
-        )
+        transaction.write(key, transaction.get(key), None if item is None else model.encode(item))
     if failpoints.armed:
         failpoints.hit("catalog.before")

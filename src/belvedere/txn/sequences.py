@@ -1,8 +1,8 @@
 """Sequences and hidden row ids: numbers from logged ranges.
 
 A range is reserved by a small transaction of its own, so that a number once handed out is never
-handed out again, also after a crash; what is left of a range then is a gap, which is allowed. Inside
-a range a number costs no more than an addition.
+handed out again, also after a crash; what is left of a range then is a gap, which is allowed.
+Inside a range a number costs no more than an addition.
 
 Stored under relation SEQUENCE: key = id of the sequence (of the table, for row ids), value = the
 last number reserved.
@@ -85,9 +85,11 @@ class Sequences:
                 first = sequence.minimum if step > 0 else sequence.maximum
             numbers = range(first, first + step * sequence.cache, step)
             numbers = range(
-                first, min(numbers.stop, sequence.maximum + 1)
+                first,
+                min(numbers.stop, sequence.maximum + 1)
                 if step > 0
-                else max(numbers.stop, sequence.minimum - 1), step
+                else max(numbers.stop, sequence.minimum - 1),
+                step,
             )
             return _store(txn, sequence.id, numbers[-1], numbers)
 

@@ -9,7 +9,7 @@ commit section from the newest state.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Self
 
 from sortedcontainers import SortedList
 
@@ -20,8 +20,8 @@ from belvedere.errors import InvalidInput
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.border import (
     SNAPSHOT,
-    Committed,
     CommitProtocol,
+    Committed,
     Intent,
     Isolation,
     LockRequest,
@@ -198,7 +198,8 @@ class Transaction:
             self._held[request] = None
 
     def write(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
-        """Replace `old`, which the caller read through this transaction, by `new` (None: absent)."""
+        """Replace `old`, which the caller read through this transaction, by `new` (None:
+        absent)."""
         if self.ended:
             raise InvalidInput("the transaction has ended", sqlstate="25P01")
         known = self._changes.get(key)
@@ -301,7 +302,7 @@ class Transaction:
         if self._held:
             self._locks.release(self.id, self._held)
 
-    def __enter__(self) -> Transaction:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:

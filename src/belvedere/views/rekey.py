@@ -1,8 +1,8 @@
 """The re-key operator: an index is a projection of its table under another key.
 
 State kept: one entry per row (per row that satisfies the index's condition). A change costs one
-delete and one put at most, and nothing when no indexed column changed. A unique index also reads the
-one entry that the new key would collide with, at p-1, in the commit section.
+delete and one put at most, and nothing when no indexed column changed. A unique index also reads
+the one entry that the new key would collide with, at p-1, in the commit section.
 
     change   (7, 'ann') -> (7, 'bob')      of people(id, name), index on name
     writes   delete ('ann', 7)   put ('bob', 7)

@@ -5,9 +5,9 @@
     group     (durability full) one sync and one anchor for everybody who wrote before it began
     publish   readers see position p; then the commit is acknowledged
 
-Invariants: positions are dense and taken only in the section; a transaction that fails in the section
-leaves nothing; after a failed write or sync nothing more is written, and reads go on at the published
-position.
+Invariants: positions are dense and taken only in the section; a transaction that fails in the
+section leaves nothing; after a failed write or sync nothing more is written, and reads go on at the
+published position.
 """
 
 from __future__ import annotations
@@ -178,7 +178,10 @@ class BatchCommit:
             catalog.version,
             time,
             intent.transaction,
-            [Change(int.from_bytes(k[1:PREFIX]), k[PREFIX:], old, new) for k, old, new, _ in changes],
+            [
+                Change(int.from_bytes(k[1:PREFIX]), k[PREFIX:], old, new)
+                for k, old, new, _ in changes
+            ],
         )
         batch: list[Write] = [(keyspace.log_key(position), record)]
         batch += [(change.key, change.new) for change in changes]
@@ -234,7 +237,10 @@ class BatchCommit:
                 raise _conflict(self._written.snapshot.position, "a table it wrote was redefined")
 
     def _derive(
-        self, participants: tuple[Participant, ...], changes: tuple[RowChange, ...], catalog: Catalog
+        self,
+        participants: tuple[Participant, ...],
+        changes: tuple[RowChange, ...],
+        catalog: Catalog,
     ) -> list[Write]:
         before = NewestReader(self._store, self._written.snapshot.position, catalog)
         writer = DerivedRows(before)

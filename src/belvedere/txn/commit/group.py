@@ -4,9 +4,9 @@ Whoever needs durability first becomes the leader: it notes what is written, syn
 releases the GIL, so others keep writing), writes the anchor, publishes what it noted, and wakes the
 rest. Those who wrote meanwhile elect the next leader among themselves.
 
-Invariant: what is published, and hence what is acknowledged, was written before a sync that returned
-success, and the anchor says so. The first failure ends writing for good: a sync that failed once
-proves nothing when it succeeds later.
+Invariant: what is published, and hence what is acknowledged, was written before a sync that
+returned success, and the anchor says so. The first failure ends writing for good: a sync that
+failed once proves nothing when it succeeds later.
 """
 
 from __future__ import annotations

@@ -2,11 +2,11 @@
 
 Two states matter: `written`, the newest batch in the store, known only to the commit section; and
 `published`, the newest batch that readers may see. With durability off they are the same; with
-durability full a batch is published when the sync that covers it is done, and the undo index hides it
-until then.
+durability full a batch is published when the sync that covers it is done, and the undo index hides
+it until then.
 
-The latch guards the pair (store contents, undo index) against a snapshot being opened in between. It
-is held for one store write at most, never for a sync.
+The latch guards the pair (store contents, undo index) against a snapshot being opened in between.
+It is held for one store write at most, never for a sync.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ class Visibility:
         self.written = start
         self._hold = hold  # written batches stay hidden until publish() is called
         self._hidden: deque[Snapshot] = deque()
-        self._open: dict[int, int] = {}
+        self._open: dict[int, int] = {}  # how many snapshots of each batch
+        self._snapshots: dict[int, Snapshot] = {}
         self._open_count = 0
         self._moved = threading.Condition()
         self._waiting = 0
@@ -45,7 +46,10 @@ class Visibility:
         """A snapshot of what is published now; to be given back."""
         with self.latch:
             snapshot = self.published
-            self._open[snapshot.batch] = self._open.get(snapshot.batch, 0) + 1
+            count = self._open.get(snapshot.batch, 0)
+            if not count:
+                self._snapshots[snapshot.batch] = snapshot
+            self._open[snapshot.batch] = count + 1
             self._open_count += 1
         return snapshot
 
@@ -56,12 +60,19 @@ class Visibility:
             if left:
                 self._open[snapshot.batch] = left
             else:
-                del self._open[snapshot.batch]
+                del self._open[snapshot.batch], self._snapshots[snapshot.batch]
                 if len(self.undo):
                     self._purge()
 
     def reader(self, snapshot: Snapshot) -> SnapshotReader:
         return SnapshotReader(self._store, self.undo, self.latch, snapshot)
+
+    @property
+    def oldest_catalog_version(self) -> int:
+        """The oldest catalog version an open snapshot, or a reader from now on, plans with."""
+        with self.latch:
+            versions = [snapshot.catalog.version for snapshot in self._snapshots.values()]
+            return min(versions, default=self.published.catalog.version)
 
     @property
     def open_count(self) -> int:

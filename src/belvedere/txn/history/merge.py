@@ -22,9 +22,7 @@ def merge_scan(
     return merged if limit is None else _take(merged, limit)
 
 
-def _merge(
-    batches: Iterator[list[Pair]], overlay: Overlay, reverse: bool
-) -> Iterator[list[Pair]]:
+def _merge(batches: Iterator[list[Pair]], overlay: Overlay, reverse: bool) -> Iterator[list[Pair]]:
     keys = sorted(overlay)  # ascending; consumed from the side the scan starts at
     low, high = 0, len(keys)
     for batch in batches:
@@ -49,7 +47,9 @@ def _replace(batch: list[Pair], keys: list[bytes], overlay: Overlay, reverse: bo
     rows: dict[bytes, bytes | None] = dict(batch)
     for key in keys:
         rows[key] = overlay[key]
-    return [(key, value) for key in sorted(rows, reverse=reverse) if (value := rows[key]) is not None]
+    return [
+        (key, value) for key in sorted(rows, reverse=reverse) if (value := rows[key]) is not None
+    ]
 
 
 def _take(batches: Iterator[list[Pair]], limit: int) -> Iterator[list[Pair]]:

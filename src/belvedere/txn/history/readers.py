@@ -112,9 +112,7 @@ class NewestReader:
 class OverlayReader:
     """Another reader with some keys replaced: a past position, or state plus pending rows."""
 
-    def __init__(
-        self, under: Reader, overlay: Overlay, position: int, catalog: Catalog
-    ) -> None:
+    def __init__(self, under: Reader, overlay: Overlay, position: int, catalog: Catalog) -> None:
         self._under = under
         self._overlay = overlay
         self.position = position

@@ -1,8 +1,9 @@
-"""Before-images of recent batches: what lets a snapshot see the past of a store that keeps one version.
+"""Before-images of recent batches: what lets a snapshot see the past of a store that keeps one
+version.
 
-Every batch publishes the old values of its keys here, under its batch number, *before* it is written.
-A reader of snapshot b reads the store first and then looks here: the first entry of the key with a
-batch number above b is the value at b; without one, what the store said is.
+Every batch publishes the old values of its keys here, under its batch number, *before* it is
+written. A reader of snapshot b reads the store first and then looks here: the first entry of the
+key with a batch number above b is the value at b; without one, what the store said is.
 
 Invariants
 - Entries of one key are in batch order.
@@ -65,7 +66,9 @@ class UndoIndex:
         """How many old values went to the scratch store since it was opened."""
         return self._spilled
 
-    def publish(self, batch: int, position: int, images: Iterable[tuple[bytes, bytes | None]]) -> None:
+    def publish(
+        self, batch: int, position: int, images: Iterable[tuple[bytes, bytes | None]]
+    ) -> None:
         entries = self._entries
         keys = []
         for key, old in images:

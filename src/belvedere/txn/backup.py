@@ -1,0 +1,140 @@
+"""Backup and restore.
+
+A backup is a directory like a store's, taken while the store is in use: a checkpoint of the engine,
+made in the commit section after a sync, with an anchor that says where it ends. It carries another
+identity file, so nobody opens it by mistake and goes on writing under the same identity.
+
+    DEST/BACKUP    the identity of the store it was taken from
+    DEST/anchor    closed at the backup's position
+    DEST/data/     the checkpoint
+
+Restoring makes a store of it, of a new incarnation: tokens and stream offsets of the past are
+refused. A position before the backup's is reached by undoing the log, as far back as it goes.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+from belvedere import failpoints
+from belvedere.errors import InvalidInput
+from belvedere.kv.batch import BatchStore
+from belvedere.kv.rocksdb import RocksStore
+from belvedere.txn import identity as files
+from belvedere.txn.anchor import Anchor, State
+from belvedere.txn.border import ParticipantsFor
+from belvedere.txn.commit.batch import BatchCommit, Written
+from belvedere.txn.recovery import OpenStore, find_end, next_incarnation, read_records
+from belvedere.txn.replay import rewind
+
+
+def back_up(opened: OpenStore, commits: BatchCommit, destination: Path) -> int:
+    """Copy the open store to `destination`, which must not exist; returns its position."""
+    if opened.directory is None:
+        raise InvalidInput("a store in memory cannot be backed up", sqlstate="0A000")
+    _require_new(destination)
+    destination.mkdir(parents=True)
+    taken: list[Written] = []
+
+    def copy(written: Written) -> None:
+        opened.store.sync()
+        if failpoints.armed:
+            failpoints.hit("checkpoint.before")
+        opened.store.checkpoint(destination / files.DATA_DIRECTORY)
+        if failpoints.armed:
+            failpoints.hit("checkpoint.after")
+        taken.append(written)
+
+    commits.exclusively(copy)
+    written = taken[0]
+    _write_anchor(destination, opened.identity.store_id, opened.incarnation, written)
+    shutil.copyfile(opened.directory / files.IDENTITY_FILE, destination / files.BACKUP_FILE)
+    files.sync_directory(destination)
+    return written.snapshot.position
+
+
+def restore(
+    backup: Path,
+    destination: Path,
+    random: Callable[[int], bytes],
+    participants_for: ParticipantsFor,
+    position: int | None = None,
+) -> int:
+    """Make a store at `destination` from a backup, at `position` or where the backup ends."""
+    if not (backup / files.BACKUP_FILE).exists():
+        raise InvalidInput(
+            "not a backup",
+            sqlstate="58P01",
+            hint="name what `belvedere backup` made",
+            path=str(backup),
+        )
+    _require_new(destination)
+    anchor = Anchor.open(backup / files.ANCHOR_FILE)
+    mark = anchor.mark
+    anchor.close()
+    partial = destination.with_name(destination.name + ".restoring")
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.copytree(
+        backup, partial, ignore=shutil.ignore_patterns(files.BACKUP_FILE, files.ANCHOR_FILE)
+    )
+    store = RocksStore.open(partial / files.DATA_DIRECTORY, create=False)
+    try:
+        written = _at_position(store, mark.position, position, participants_for)
+        store.sync()
+    finally:
+        store.close()
+    _write_anchor(partial, mark.store_id, next_incarnation(mark.incarnation, random), written)
+    shutil.copyfile(backup / files.BACKUP_FILE, partial / files.IDENTITY_FILE)
+    files.read_identity(partial)
+    files.sync_directory(partial)
+    partial.rename(destination)
+    return written.snapshot.position
+
+
+def _at_position(
+    store: BatchStore, expected: int, position: int | None, participants_for: ParticipantsFor
+) -> Written:
+    found = find_end(store)
+    if found.snapshot.position != expected:
+        raise InvalidInput(
+            "the backup is damaged",
+            sqlstate="58030",
+            expected=expected,
+            found=found.snapshot.position,
+        )
+    if position is None or position == expected:
+        return found
+    records = read_records(store, position, expected)
+    if position > expected or len(records) != expected - position or position < 0:
+        raise InvalidInput(
+            "the backup does not reach that position",
+            sqlstate="22023",
+            hint="use an older or a newer backup",
+            wanted=position,
+            last=expected,
+            first=records[0].position - 1 if records else expected,
+        )
+    if failpoints.armed:
+        failpoints.hit("restore.before_rewind")
+    rewind(store, records, position, found.snapshot.catalog, participants_for)
+    if failpoints.armed:
+        failpoints.hit("restore.after_rewind")
+    return find_end(store)
+
+
+def _write_anchor(directory: Path, store_id: bytes, incarnation: int, written: Written) -> None:
+    anchor = Anchor.create(directory / files.ANCHOR_FILE, store_id)
+    anchor.write(
+        incarnation=incarnation,
+        position=written.snapshot.position,
+        hash_=written.hash,
+        state=State.CLOSED,
+    )
+    anchor.close()
+
+
+def _require_new(destination: Path) -> None:
+    if destination.exists():
+        raise InvalidInput("destination exists already", sqlstate="58P02", path=str(destination))

@@ -1,0 +1,170 @@
+"""Rebuilding state from the log, forward and backward.
+
+Forward: records applied to a store in groups. The changes of a group are consolidated per key
+(first old row, last new row), participants derive their rows once per group, and log records, base
+rows and derived rows go in as one batch. A group ends where the catalog changes; an index that
+appears is filled from its table there, as its backfill did.
+
+Backward (`rewind`): the same with the changes turned around, then the log is cut. Rows of a dropped
+table are still there while the log remembers the drop, so a rewind past it brings the table back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Index, State
+from belvedere.codec import keyspace
+from belvedere.codec.record import Record, decode_record
+from belvedere.errors import Corruption
+from belvedere.kv.batch import BatchStore, Write
+from belvedere.txn.border import ParticipantsFor, RowChange
+from belvedere.txn.commit.batch import CATALOG_PREFIX, DerivedRows, changed_catalog
+from belvedere.txn.history.past import catalog_before, undone
+from belvedere.txn.history.readers import NewestReader
+
+GROUP_CHANGES = 4096
+
+
+@dataclass(slots=True)
+class _Group:
+    """Consecutive records, their changes consolidated."""
+
+    log: list[Write] = field(default_factory=list)
+    old: dict[bytes, bytes | None] = field(default_factory=dict)
+    new: dict[bytes, bytes | None] = field(default_factory=dict)
+    position: int = 0
+
+    def changes(self) -> tuple[RowChange, ...]:
+        return tuple(
+            RowChange(key, self.old[key], new)
+            for key, new in self.new.items()
+            if self.old[key] != new
+        )
+
+
+def replay(
+    records: Iterable[bytes],
+    store: BatchStore,
+    catalog: Catalog,
+    participants_for: ParticipantsFor,
+) -> int:
+    """Apply encoded records, in order, to a store at the state before them; returns how many
+    changes there were."""
+    prefixes: dict[int, bytes] = {}
+    group, total, expected = _Group(), 0, None
+    for data in records:
+        record = decode_record(data)
+        if expected is not None and record.position != expected:
+            raise Corruption("the log has a hole", expected=expected, found=record.position)
+        expected = record.position + 1
+        schema_change = _collect(record, data, group, prefixes)
+        total += record.change_count
+        if schema_change or len(group.new) >= GROUP_CHANGES:
+            catalog = _apply(group, store, catalog, participants_for)
+            group = _Group()
+    if group.log:
+        _apply(group, store, catalog, participants_for)
+    return total
+
+
+def _collect(record: Record, data: bytes, group: _Group, prefixes: dict[int, bytes]) -> bool:
+    group.log.append((keyspace.log_key(record.position), data))
+    group.position = record.position
+    old_rows, new_rows = group.old, group.new
+    schema_change = False
+    for relation, key, old, new in record.changes():
+        prefix = prefixes.get(relation)
+        if prefix is None:
+            prefix = prefixes[relation] = keyspace.row_prefix(relation)
+        whole = prefix + key
+        if whole not in new_rows:
+            old_rows[whole] = old
+        new_rows[whole] = new
+        schema_change |= relation == model.CATALOG_RELATION
+    return schema_change
+
+
+def _apply(
+    group: _Group, store: BatchStore, catalog: Catalog, participants_for: ParticipantsFor
+) -> Catalog:
+    changes = group.changes()
+    after = catalog
+    if any(change.key.startswith(CATALOG_PREFIX) for change in changes):
+        after = changed_catalog(catalog, changes)
+    derived = _derived(changes, store, catalog, group.position, participants_for)
+    store.write([*group.log, *group.new.items(), *derived])
+    if after is not catalog:
+        _settle_indexes(store, catalog, after, participants_for)
+    return after
+
+
+def _derived(
+    changes: tuple[RowChange, ...],
+    store: BatchStore,
+    catalog: Catalog,
+    position: int,
+    participants_for: ParticipantsFor,
+) -> list[Write]:
+    relations = frozenset(int.from_bytes(key[1:5]) for key in {c.key[:5] for c in changes})
+    participants = participants_for(catalog, relations)
+    if not participants:
+        return []
+    reader = NewestReader(store, position, catalog)
+    writer = DerivedRows(reader)
+    for participant in participants:
+        participant.writes(changes, reader, writer)
+    return writer.writes()
+
+
+def _settle_indexes(
+    store: BatchStore, before: Catalog, after: Catalog, participants_for: ParticipantsFor
+) -> None:
+    """Fill the indexes that appeared, empty those that are gone."""
+    for id_ in before.objects.keys() | after.objects.keys():
+        old, new = before.get(id_), after.get(id_)
+        was = isinstance(old, Index) and old.state is not State.DROPPED
+        if isinstance(new, Index) and new.state is not State.DROPPED and not was:
+            store.delete_range(*keyspace.relation_range(id_))
+            store.write(list(_index_rows(store, after, new, participants_for)))
+        elif was and new is None:
+            store.delete_range(*keyspace.relation_range(id_))
+
+
+def _index_rows(
+    store: BatchStore, catalog: Catalog, index: Index, participants_for: ParticipantsFor
+) -> Iterator[Write]:
+    """The rows of one index, made from its table as if every row were inserted now."""
+    start, end = keyspace.relation_range(index.table)
+    only = catalog.replaced(
+        {other.id: None for other in catalog.indexes_of(index.table) if other.id != index.id}
+    )
+    for batch in store.scan(start, end):
+        changes = tuple(RowChange(key, None, value) for key, value in batch)
+        yield from _derived(changes, store, only, 0, participants_for)
+
+
+def rewind(
+    store: BatchStore,
+    records: list[Record],
+    position: int,
+    catalog: Catalog,
+    participants_for: ParticipantsFor,
+) -> Catalog:
+    """Take the store back to `position` by undoing `records`, the log after it, and cut the log."""
+    before = undone(records)
+    earlier = catalog_before(catalog, before)
+    keys = list(before)
+    current = dict(zip(keys, store.multi_get(keys), strict=True))
+    changes = tuple(
+        RowChange(key, current[key], before[key]) for key in keys if current[key] != before[key]
+    )
+    derived = _derived(changes, store, earlier, position, participants_for)
+    log = keyspace.log_range(position, keyspace.POSITION_MAX)
+    store.write([*before.items(), *derived])
+    _settle_indexes(store, catalog, earlier, participants_for)
+    store.delete_range(*log)
+    return earlier
