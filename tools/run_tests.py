@@ -91,13 +91,17 @@ class AllowedSkip:
 def main(arguments: Sequence[str], root: Path = REPOSITORY, parts: Sequence[Part] = PARTS) -> int:
     own, more = _split(arguments)
     options = _parse(own)
-    problems = undeclared(root, parts)
     known = {part.name: part for part in parts}
-    problems += [f"there is no part {name!r}" for name in options.parts if name not in known]
-    chosen = [known[name] for name in options.parts if name in known] or [
+    chosen = [known.get(name, Part(name)) for name in options.parts] or [
         part for part in parts if part.fast or not options.fast
     ]
-    problems += [f"part {part.name!r} has no tests" for part in chosen if not _paths(root, part)]
+    problems = undeclared(root, parts)
+    problems += [f"there is no part {part.name!r}" for part in chosen if part.name not in known]
+    problems += [
+        f"part {part.name!r} has no tests"
+        for part in chosen
+        if part.name in known and not _paths(root, part)
+    ]
     if problems:
         print(*problems, sep="\n")
         return 2
