@@ -95,7 +95,7 @@ def _fault(sql_type: SqlType, value: Any, stored: bool) -> tuple[str, str] | Non
         case Kind.REAL if stored:
             return _real_fault(value)
         case Kind.INTERVAL:
-            return _interval_fault(value, stored)
+            return _interval_fault(value)
         case _:
             return None
 
@@ -167,11 +167,10 @@ def _real_fault(value: float) -> tuple[str, str] | None:
     return None
 
 
-def _interval_fault(value: Interval, stored: bool) -> tuple[str, str] | None:
+def _interval_fault(value: Interval) -> tuple[str, str] | None:
     fields = (value.months, value.days, value.microseconds)
     if any(isinstance(field, bool) or not isinstance(field, int) for field in fields):
         return "value has the wrong type for its column", "42804"
-    widths = (32, 32, 64) if stored else (64, 64, 64)
-    if all(_fits(field, width) for field, width in zip(fields, widths)):
+    if all(_fits(field, width) for field, width in zip(fields, (32, 32, 64))):
         return None
     return "interval out of range", "22008"

@@ -29,7 +29,7 @@ from typing import Any
 from belvedere.codec import scalars
 from belvedere.codec.numeric import INVERTED, decode_numeric, encode_numeric
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.types import Interval, Kind, SqlType
+from belvedere.types import Kind, SqlType
 
 _SIGN = 1 << 63
 _ALL = (1 << 64) - 1
@@ -55,13 +55,13 @@ CONSTANTS: dict[str, Any] = {
         "integer",
         "floating",
         "uuid_of",
+        "interval_span",
         "interval_of_span",
         *_TO_INTEGER.values(),
         *_FROM_INTEGER.values(),
     )
 } | {
     "date": date,
-    "Interval": Interval,
     "INVERTED": INVERTED,
     "encode_numeric": encode_numeric,
     "decode_numeric": decode_numeric,
@@ -221,11 +221,15 @@ def _uuid(descending: bool) -> Part:
 
 
 def _interval(descending: bool) -> Part:
-    span = f"{_SPAN_SIGN - 1} - {{v}}.span" if descending else f"{{v}}.span + {_SPAN_SIGN}"
+    span = (
+        f"{_SPAN_SIGN - 1} - interval_span({{v}})"
+        if descending
+        else f"interval_span({{v}}) + {_SPAN_SIGN}"
+    )
     number = 'int.from_bytes(key[p:p + 16], "big")'
     back = f"{_SPAN_SIGN - 1} - {number}" if descending else f"{number} - {_SPAN_SIGN}"
     return Part(
-        prepare=("if {v}.__class__ is not Interval: raise TypeError",),
+        prepare=(),
         payload=f'({span}).to_bytes(16, "big")',
         read=(
             "if len(key) < p + 16: raise ValueError",

@@ -20,7 +20,6 @@ In the source below `{v}` is a value that is not NULL, `{x}` what the row holds 
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
@@ -28,7 +27,7 @@ from typing import Any
 
 from belvedere.codec import scalars
 from belvedere.errors import Unsupported
-from belvedere.types import Interval, Kind, SqlType
+from belvedere.types import Kind, SqlType
 
 PRECISION_64 = 18
 PRECISION_128 = 38
@@ -194,29 +193,15 @@ def fit_char(value: str, length: int) -> str:
     return fitted
 
 
-_interval = struct.Struct("<iiq")
-
-
-def interval_bytes(value: Any) -> bytes:
-    if value.__class__ is not Interval:
-        raise TypeError
-    return _interval.pack(*value)
-
-
-def interval_of(data: bytes) -> Interval:
-    return Interval(*_interval.unpack(data))
-
-
 CONSTANTS: dict[str, Any] = {
     name: getattr(scalars, name)
     for name in (
         *("boolean", "integer", "floating", "real", "uuid_of", "numeric_text"),
+        *("interval_bytes", "interval_of"),
         *(name for _, to, of in _MOMENT.values() for name in (to, of)),
     )
 } | {
     "Decimal": Decimal,
     "multiply": scalars.EXACT.multiply,
     "fit_char": fit_char,
-    "interval_bytes": interval_bytes,
-    "interval_of": interval_of,
 }

@@ -23,6 +23,7 @@ EPOCH_ORDINAL = EPOCH.toordinal()
 EXACT = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[])
 
 _single = struct.Struct("<f")
+_interval = struct.Struct("<iiq")
 _set_uuid_int = UUID.__dict__["int"].__set__
 _set_uuid_safety = UUID.__dict__["is_safe"].__set__
 
@@ -103,6 +104,22 @@ def uuid_of(data: bytes) -> UUID:
     _set_uuid_int(value, int.from_bytes(data, "big"))
     _set_uuid_safety(value, SafeUUID.unknown)
     return value
+
+
+def interval_bytes(value: Any) -> bytes:
+    if value.__class__ is not Interval:
+        raise TypeError
+    return _interval.pack(*value)
+
+
+def interval_of(data: bytes) -> Interval:
+    return Interval(*_interval.unpack(data))
+
+
+def interval_span(value: Any) -> int:
+    """The span of an interval whose fields are within their limits."""
+    interval_bytes(value)
+    return int(value.span)
 
 
 def interval_of_span(span: int) -> Interval:
