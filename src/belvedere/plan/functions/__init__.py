@@ -1,0 +1,46 @@
+"""The function registry: what every operator, function, cast and aggregate means.
+
+Each has a type rule, a Python form and an SQL form (see `function`), and is held against a real
+PostgreSQL by generated cases. `resolve` and `cast_function` are what a binder calls, `build_sql`
+and `duckdb_udfs` what the DuckDB lowering calls.
+"""
+
+from belvedere.plan.functions.casts import Context, cast_function, formatter, is_relabelling, parser
+from belvedere.plan.functions.function import (
+    UDF,
+    Accumulator,
+    Environment,
+    Function,
+    FunctionKind,
+    Partial,
+    Partition,
+    Volatility,
+)
+from belvedere.plan.functions.registry import Resolved, duckdb_udfs, registry, resolve
+from belvedere.plan.functions.resolution import casts_implicitly, common_type
+from belvedere.plan.functions.sqlform import build_sql, duckdb_type, sqlstate_of
+
+__all__ = [
+    "UDF",
+    "Accumulator",
+    "Context",
+    "Environment",
+    "Function",
+    "FunctionKind",
+    "Partial",
+    "Partition",
+    "Resolved",
+    "Volatility",
+    "build_sql",
+    "cast_function",
+    "casts_implicitly",
+    "common_type",
+    "duckdb_type",
+    "duckdb_udfs",
+    "formatter",
+    "is_relabelling",
+    "parser",
+    "registry",
+    "resolve",
+    "sqlstate_of",
+]

@@ -1,0 +1,247 @@
+"""REAL and DOUBLE PRECISION: arithmetic, roots, logarithms, trigonometry.
+
+A finite computation that becomes infinite, or a non-zero one that becomes zero, is 22003.
+REAL is computed in 64 bits and rounded once, which gives the 32-bit result for + - * / and sqrt.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+from belvedere.plan.functions.function import UDF, Function, scalar
+from belvedere.plan.functions.sqlform import raised
+from belvedere.plan.values.failures import bad_argument, division_by_zero, out_of_range
+from belvedere.plan.values.numbers import float4
+
+_isinf = math.isinf
+
+
+def add(left: float, right: float) -> float:
+    result = left + right
+    if _isinf(result) and not (_isinf(left) or _isinf(right)):
+        raise out_of_range("double precision")
+    return result
+
+
+def subtract(left: float, right: float) -> float:
+    result = left - right
+    if _isinf(result) and not (_isinf(left) or _isinf(right)):
+        raise out_of_range("double precision")
+    return result
+
+
+def multiply(left: float, right: float) -> float:
+    result = left * right
+    if _isinf(result):
+        if not (_isinf(left) or _isinf(right)):
+            raise out_of_range("double precision")
+    elif result == 0 and left != 0 and right != 0:
+        raise out_of_range("double precision")
+    return result
+
+
+def divide(left: float, right: float) -> float:
+    if right == 0:
+        # Not a number divided by zero is not a number.
+        if left != left:
+            return left
+        raise division_by_zero()
+    result = left / right
+    if _isinf(result):
+        if not _isinf(left):
+            raise out_of_range("double precision")
+    elif result == 0 and left != 0 and not _isinf(right):
+        raise out_of_range("double precision")
+    return result
+
+
+def _narrow(form: Callable[[float, float], float], by_product: bool) -> Callable[[float, float], float]:
+    def narrow(left: float, right: float) -> float:
+        wide = form(left, right)
+        result = float4(wide)
+        if (_isinf(result) and not _isinf(wide)) or (by_product and result == 0 and wide != 0):
+            raise out_of_range("real")
+        return result
+
+    return narrow
+
+
+def negate(value: float) -> float:
+    return -value
+
+
+def identity(value: float) -> float:
+    return value
+
+
+def sqrt(value: float) -> float:
+    if value < 0:
+        raise bad_argument("cannot take square root of a negative number", "2201F")
+    return math.sqrt(value)
+
+
+def cbrt(value: float) -> float:
+    root = math.cbrt(value)
+    return root
+
+
+def power(base: float, exponent: float) -> float:
+    if base == 1 or exponent == 0:
+        return 1.0
+    if base != base or exponent != exponent:
+        return math.nan
+    if base == 0 and exponent < 0:
+        raise bad_argument("zero raised to a negative power is undefined", "2201F")
+    if base < 0 and math.isfinite(exponent) and math.floor(exponent) != exponent:
+        raise bad_argument("a negative number raised to a non-integer power is complex", "2201F")
+    try:
+        result = math.pow(base, exponent)
+    except OverflowError:
+        raise out_of_range("double precision") from None
+    if result == 0 and base != 0 and not _isinf(base) and not _isinf(exponent):
+        raise out_of_range("double precision")
+    return result
+
+
+def exp(value: float) -> float:
+    try:
+        result = math.exp(value)
+    except OverflowError:
+        raise out_of_range("double precision") from None
+    if result == 0 and not _isinf(value):
+        raise out_of_range("double precision")
+    return result
+
+
+def _logarithm(form: Callable[[float], float]) -> Callable[[float], float]:
+    def logarithm(value: float) -> float:
+        if value == 0:
+            raise bad_argument("cannot take logarithm of zero", "2201E")
+        if value < 0:
+            raise bad_argument("cannot take logarithm of a negative number", "2201E")
+        return form(value)
+
+    return logarithm
+
+
+def rint(value: float) -> float:
+    """Nearest whole number, ties to even; infinities and NaN as they are, the sign of zero kept."""
+    return math.copysign(float(round(value)), value) if math.isfinite(value) else value
+
+
+def trunc(value: float) -> float:
+    return math.copysign(float(math.trunc(value)), value) if math.isfinite(value) else value
+
+
+def ceil(value: float) -> float:
+    return math.copysign(float(math.ceil(value)), value) if math.isfinite(value) else value
+
+
+def floor(value: float) -> float:
+    return math.copysign(float(math.floor(value)), value) if math.isfinite(value) else value
+
+
+def sign(value: float) -> float:
+    return 1.0 if value > 0 else -1.0 if value < 0 else 0.0
+
+
+def _trigonometric(form: Callable[[float], float]) -> Callable[[float], float]:
+    """A function of the C library whose domain error is 22003."""
+
+    def trigonometric(value: float) -> float:
+        try:
+            return form(value)
+        except (ValueError, OverflowError):
+            raise out_of_range("double precision") from None
+
+    return trigonometric
+
+
+def sinh(value: float) -> float:
+    try:
+        return math.sinh(value)
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def cosh(value: float) -> float:
+    try:
+        return math.cosh(value)
+    except OverflowError:
+        return math.inf
+
+
+def degrees(value: float) -> float:
+    return divide(value, math.pi / 180.0)
+
+
+def radians(value: float) -> float:
+    return multiply(value, math.pi / 180.0)
+
+
+_OVERFLOW = raised("22003", "value out of range")
+_SUM = f"CASE WHEN isinf(_0 {{0}} _1) AND NOT isinf(_0) AND NOT isinf(_1) THEN {_OVERFLOW} ELSE _0 {{0}} _1 END"
+_PRODUCT = (
+    f"CASE WHEN (isinf(_0 * _1) AND NOT isinf(_0) AND NOT isinf(_1)) "
+    f"OR (_0 * _1 = 0 AND _0 <> 0 AND _1 <> 0) THEN {_OVERFLOW} ELSE _0 * _1 END"
+)
+_QUOTIENT = (
+    f"CASE WHEN _1 = 0 THEN CASE WHEN isnan(_0) THEN _0 ELSE {raised('22012', 'division by zero')} END "
+    f"WHEN (isinf(fdiv(_0, _1)) AND NOT isinf(_0)) "
+    f"OR (fdiv(_0, _1) = 0 AND _0 <> 0 AND NOT isinf(_1)) THEN {_OVERFLOW} ELSE fdiv(_0, _1) END"
+)
+
+
+def _arithmetic() -> list[Function]:
+    functions = []
+    forms = (
+        ("+", add, False, _SUM.format("+")),
+        ("-", subtract, False, _SUM.format("-")),
+        ("*", multiply, True, _PRODUCT),
+        ("/", divide, True, UDF),
+    )
+    for name, form, by_product, sql in forms:
+        functions.append(scalar(f"{name}(float4,float4) float4", _narrow(form, by_product), sql))
+        for left, right in (("float4", "float8"), ("float8", "float4"), ("float8", "float8")):
+            functions.append(scalar(f"{name}({left},{right}) float8", form, sql))
+    for width in ("float4", "float8"):
+        functions.append(scalar(f"-({width}) {width}", negate, "-_0"))
+        functions.append(scalar(f"+({width}) {width}", identity, "_0"))
+        functions.append(scalar(f"@({width}) {width}", abs, "abs(_0)"))
+        functions.append(scalar(f"abs({width}) {width}", abs, "abs(_0)"))
+    return functions
+
+
+def _named(names: str, form: Callable[..., float], sql: object = UDF, count: int = 1) -> list[Function]:
+    types = ",".join(["float8"] * count)
+    return [scalar(f"{name}({types}) float8", form, sql) for name in names.split()]  # type: ignore[arg-type]
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    *_arithmetic(),
+    *_named("sqrt dsqrt |/", sqrt),
+    *_named("cbrt ||/", cbrt),
+    *_named("power pow ^", power, UDF, 2),
+    *_named("exp", exp),
+    *_named("ln", _logarithm(math.log)),
+    *_named("log log10", _logarithm(math.log10)),
+    *_named("round", rint),
+    *_named("trunc", trunc, "trunc(_0)"),
+    *_named("ceil ceiling", ceil, "ceil(_0)"),
+    *_named("floor", floor, "floor(_0)"),
+    *_named("sign", sign),
+    *_named("degrees", degrees),
+    *_named("radians", radians),
+    *_named("sin", _trigonometric(math.sin)),
+    *_named("cos", _trigonometric(math.cos)),
+    *_named("tan", _trigonometric(math.tan)),
+    *_named("asin", _trigonometric(math.asin)),
+    *_named("acos", _trigonometric(math.acos)),
+    *_named("atan", math.atan),
+    *_named("atan2", math.atan2, UDF, 2),
+    *_named("sinh", sinh),
+    *_named("cosh", cosh),
+    *_named("tanh", math.tanh),
+    scalar("pi() float8", lambda: math.pi, "pi()"),
+)

@@ -1,0 +1,80 @@
+"""The one registry: every function and operator Belvedere has.
+
+`resolve` finds what a call means, as PostgreSQL would; a name that is not here is 42883. Operators
+are functions named by their symbol. The families register themselves through `FAMILIES`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from belvedere.plan.functions import (
+    aggregates,
+    booleans,
+    comparison,
+    floats,
+    integers,
+    numeric_math,
+    numerics,
+)
+from belvedere.plan.functions.casts import base_casts
+from belvedere.plan.functions.function import Function, Types
+from belvedere.plan.functions.resolution import choose, choose_operator, result_type
+from belvedere.plan.functions.udf import Udf, describe
+from belvedere.types import SqlType
+
+FAMILIES = (
+    booleans,
+    comparison,
+    integers,
+    floats,
+    numerics,
+    numeric_math,
+    aggregates,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """What a call means: the overload, the types its arguments are cast to, the type it gives."""
+
+    function: Function
+    argument_types: Types
+    result_type: SqlType
+
+
+@functools.cache
+def registry() -> dict[str, tuple[Function, ...]]:
+    """Every overload by name."""
+    found: dict[str, list[Function]] = {}
+    for family in FAMILIES:
+        for function in family.FUNCTIONS:
+            found.setdefault(function.name, []).append(function)
+    return {name: tuple(functions) for name, functions in found.items()}
+
+
+def is_operator(name: str) -> bool:
+    return not (name[0].isalpha() or name[0] == "_") or name.startswith("is ")
+
+
+@functools.lru_cache(maxsize=8192)
+def _resolve(name: str, types: Types) -> Resolved:
+    functions = registry().get(name, ())
+    chosen = choose_operator if is_operator(name) else choose
+    function, parameters = chosen(name, functions, types)
+    return Resolved(function, parameters, result_type(function, parameters))
+
+
+def resolve(name: str, argument_types: Sequence[SqlType]) -> Resolved:
+    """The overload that a call of `name` means; 42883 when none fits, 42725 when several do."""
+    return _resolve(name, tuple(argument_types))
+
+
+@functools.cache
+def duckdb_udfs() -> dict[str, Udf]:
+    """The Python forms to register on a DuckDB connection, by name; `udf.register` does it."""
+    functions = [function for overloads in registry().values() for function in overloads]
+    udfs = (describe(function) for function in (*functions, *base_casts()))
+    return {udf.name: udf for udf in udfs if udf is not None}

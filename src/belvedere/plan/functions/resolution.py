@@ -1,0 +1,315 @@
+"""Which overload a call means: PostgreSQL's rules, step by step.
+
+Exact match; else the candidates whose arguments the call's types cast to implicitly; among them the
+ones with most exact matches, then most exact or preferred types; then the category vote on unknown
+literals; then the assumption that unknowns are of the one known type. None left is 42883, several
+left is 42725. A binary operator first assumes that an unknown side has the other side's type.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from belvedere.errors import InvalidInput
+from belvedere.plan.functions.function import Function, Parameter, Poly, Types, type_name
+from belvedere.types import TEXT, UNKNOWN, Kind, SqlType, array_of
+
+_CATEGORIES = {
+    Kind.BOOLEAN: "B",
+    Kind.SMALLINT: "N",
+    Kind.INTEGER: "N",
+    Kind.BIGINT: "N",
+    Kind.NUMERIC: "N",
+    Kind.REAL: "N",
+    Kind.DOUBLE: "N",
+    Kind.CHAR: "S",
+    Kind.VARCHAR: "S",
+    Kind.TEXT: "S",
+    Kind.JSON: "U",
+    Kind.BYTEA: "U",
+    Kind.UUID: "U",
+    Kind.DATE: "D",
+    Kind.TIME: "D",
+    Kind.TIMESTAMP: "D",
+    Kind.TIMESTAMPTZ: "D",
+    Kind.INTERVAL: "T",
+    Kind.ARRAY: "A",
+    Kind.UNKNOWN: "X",
+}
+_PREFERRED = {Kind.BOOLEAN, Kind.DOUBLE, Kind.TEXT, Kind.TIMESTAMPTZ, Kind.INTERVAL}
+
+_WIDER = {
+    Kind.SMALLINT: {Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE},
+    Kind.INTEGER: {Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE},
+    Kind.BIGINT: {Kind.NUMERIC, Kind.REAL, Kind.DOUBLE},
+    Kind.NUMERIC: {Kind.REAL, Kind.DOUBLE},
+    Kind.REAL: {Kind.DOUBLE},
+    Kind.CHAR: {Kind.VARCHAR, Kind.TEXT},
+    Kind.VARCHAR: {Kind.CHAR, Kind.TEXT},
+    Kind.TEXT: {Kind.CHAR, Kind.VARCHAR},
+    Kind.DATE: {Kind.TIMESTAMP, Kind.TIMESTAMPTZ},
+    Kind.TIMESTAMP: {Kind.TIMESTAMPTZ},
+    Kind.TIME: {Kind.INTERVAL},
+}
+
+
+def plain(sql_type: SqlType) -> SqlType:
+    """The type without its modifiers, which overload resolution does not see."""
+    if sql_type.element is not None:
+        return array_of(plain(sql_type.element))
+    return SqlType(sql_type.kind)
+
+
+def casts_implicitly(source: SqlType, target: SqlType) -> bool:
+    """True when PostgreSQL converts `source` to `target` without being asked. Modifiers ignored."""
+    if source.kind is Kind.UNKNOWN:
+        return True
+    if source.element is not None and target.element is not None:
+        return casts_implicitly(source.element, target.element)
+    return source.kind is target.kind or target.kind in _WIDER.get(source.kind, ())
+
+
+def common_type(types: Iterable[SqlType]) -> SqlType | None:
+    """The type of CASE, COALESCE, UNION, VALUES, ARRAY[] and anycompatible; None when there is none.
+
+    The first known type wins unless a later one of its category is preferred over it or is
+    reached from it implicitly and not the other way round.
+    """
+    given = list(types)
+    if given and all(one == given[0] for one in given) and given[0].kind is not Kind.UNKNOWN:
+        return given[0]
+    known = [plain(one) for one in given if one.kind is not Kind.UNKNOWN]
+    if not known:
+        return TEXT
+    best = known[0]
+    for one in known[1:]:
+        if one == best:
+            continue
+        if _CATEGORIES[one.kind] != _CATEGORIES[best.kind]:
+            return None
+        if (
+            best.kind not in _PREFERRED
+            and casts_implicitly(best, one)
+            and not casts_implicitly(one, best)
+        ):
+            best = one
+    return best if all(casts_implicitly(one, best) for one in known) else None
+
+
+def choose(
+    name: str, functions: Sequence[Function], types: Sequence[SqlType]
+) -> tuple[Function, Types]:
+    """The overload a call means, with its parameter types for these arguments.
+
+    Raises 42883 when no overload fits and 42725 when several fit equally.
+    """
+    given = [plain(one) for one in types]
+    candidates = [
+        (function, parameters)
+        for function in functions
+        if (parameters := _expand(function, len(given))) is not None
+    ]
+    exact = _exact(candidates, given)
+    if exact is not None:
+        return exact
+    fitting = [
+        (function, concrete)
+        for function, parameters in candidates
+        if (concrete := _concrete(parameters, given)) is not None
+    ]
+    if len(fitting) > 1:
+        fitting = _narrow(fitting, given)
+    if not fitting:
+        raise _failure("function does not exist", "42883", name, given)
+    if len(fitting) > 1:
+        raise _failure("function call is ambiguous", "42725", name, given)
+    return fitting[0]
+
+
+def choose_operator(
+    name: str, functions: Sequence[Function], types: Sequence[SqlType]
+) -> tuple[Function, Types]:
+    """As `choose`, with the rule that an unknown operand is first taken as the other's type."""
+    if len(types) == 2 and UNKNOWN in types and types[0] != types[1]:
+        known = plain(types[0] if types[1] == UNKNOWN else types[1])
+        exact = _exact(
+            [(f, f.arguments) for f in functions if len(f.arguments) == 2], [known, known]
+        )
+        if exact is not None:
+            return exact
+    return choose(name, functions, types)
+
+
+def result_type(function: Function, types: Types) -> SqlType:
+    """The result's type when the parameters have become `types`."""
+    result = function.result
+    if isinstance(result, SqlType):
+        return result
+    elements, arrays = _family(result)
+    for parameter, given in zip(_expand(function, len(types)) or (), types):
+        if parameter in arrays:
+            return given if result in arrays else _element(given)
+        if parameter in elements:
+            return array_of(given) if result in arrays else given
+    raise InvalidInput("could not determine polymorphic type", sqlstate="42804")
+
+
+def _failure(message: str, sqlstate: str, name: str, types: Sequence[SqlType]) -> InvalidInput:
+    call = f"{name}({', '.join(str(one) for one in types)})"
+    hint = "add explicit type casts to the arguments"
+    return InvalidInput(message, sqlstate=sqlstate, hint=hint, call=call)
+
+
+def _expand(function: Function, count: int) -> tuple[Parameter, ...] | None:
+    parameters = function.arguments
+    if len(parameters) == count:
+        return parameters
+    if not function.variadic or count < len(parameters):
+        return None
+    return parameters + (parameters[-1],) * (count - len(parameters))
+
+
+def _exact(
+    candidates: Sequence[tuple[Function, tuple[Parameter, ...]]], given: list[SqlType]
+) -> tuple[Function, Types] | None:
+    wanted = tuple(given)
+    for function, parameters in candidates:
+        if parameters == wanted:
+            return function, wanted
+    return None
+
+
+_ELEMENTS = (Poly.ANYELEMENT, Poly.ANYNONARRAY)
+_COMPATIBLE = (Poly.ANYCOMPATIBLE, Poly.ANYCOMPATIBLENONARRAY)
+
+
+def _family(poly: Poly) -> tuple[tuple[Poly, ...], tuple[Poly, ...]]:
+    if poly in _ELEMENTS or poly is Poly.ANYARRAY:
+        return _ELEMENTS, (Poly.ANYARRAY,)
+    return _COMPATIBLE, (Poly.ANYCOMPATIBLEARRAY,)
+
+
+def _element(sql_type: SqlType) -> SqlType:
+    assert sql_type.element is not None
+    return sql_type.element
+
+
+def _concrete(parameters: tuple[Parameter, ...], given: list[SqlType]) -> Types | None:
+    """The parameters with pseudo-types settled, or None when the call does not fit."""
+    settled: list[SqlType] = []
+    element = compatible = None
+    if any(isinstance(parameter, Poly) for parameter in parameters):
+        element = _settle_same(parameters, given)
+        compatible = _settle_common(parameters, given)
+    for parameter, one in zip(parameters, given):
+        target = _settled(parameter, one, element, compatible)
+        if target is None or not casts_implicitly(one, target):
+            return None
+        settled.append(target)
+    return tuple(settled)
+
+
+def _settled(
+    parameter: Parameter, given: SqlType, element: SqlType | None, compatible: SqlType | None
+) -> SqlType | None:
+    if isinstance(parameter, SqlType):
+        return parameter
+    if parameter is Poly.ANY:
+        return TEXT if given.kind is Kind.UNKNOWN else given
+    chosen = element if parameter in _ELEMENTS or parameter is Poly.ANYARRAY else compatible
+    if chosen is None:
+        return None
+    if parameter in (Poly.ANYARRAY, Poly.ANYCOMPATIBLEARRAY):
+        return array_of(chosen)
+    if parameter in (Poly.ANYNONARRAY, Poly.ANYCOMPATIBLENONARRAY) and chosen.element is not None:
+        return None
+    return chosen
+
+
+def _settle_same(parameters: tuple[Parameter, ...], given: list[SqlType]) -> SqlType | None:
+    found: set[SqlType] = set()
+    for parameter, one in zip(parameters, given):
+        if one.kind is Kind.UNKNOWN:
+            continue
+        if parameter is Poly.ANYARRAY:
+            if one.element is None:
+                return None
+            found.add(one.element)
+        elif parameter in _ELEMENTS:
+            found.add(one)
+    return found.pop() if len(found) == 1 else None
+
+
+def _settle_common(parameters: tuple[Parameter, ...], given: list[SqlType]) -> SqlType | None:
+    found: list[SqlType] = []
+    for parameter, one in zip(parameters, given):
+        if parameter is Poly.ANYCOMPATIBLEARRAY and one.kind is not Kind.UNKNOWN:
+            if one.element is None:
+                return None
+            found.append(one.element)
+        elif parameter in _COMPATIBLE:
+            found.append(one)
+    return common_type(found) if found else None
+
+
+_Candidates = list[tuple[Function, Types]]
+
+
+def _narrow(candidates: _Candidates, given: list[SqlType]) -> _Candidates:
+    known = [i for i, one in enumerate(given) if one.kind is not Kind.UNKNOWN]
+    candidates = _best(candidates, lambda types: sum(types[i] == given[i] for i in known))
+    if len(candidates) == 1:
+        return candidates
+    candidates = _best(
+        candidates, lambda types: sum(_exact_or_preferred(types[i], given[i]) for i in known)
+    )
+    if len(candidates) == 1 or len(known) == len(given):
+        return candidates
+    unknown = [i for i in range(len(given)) if i not in known]
+    candidates = _by_category(candidates, unknown)
+    if len(candidates) == 1 or not known:
+        return candidates
+    if any(given[i] != given[known[0]] for i in known):
+        return candidates
+    one = given[known[0]]
+    same = [c for c in candidates if all(casts_implicitly(one, target) for target in c[1])]
+    return same if len(same) == 1 else candidates
+
+
+def _exact_or_preferred(parameter: SqlType, given: SqlType) -> bool:
+    if parameter == given:
+        return True
+    return parameter.kind in _PREFERRED and _CATEGORIES[parameter.kind] == _CATEGORIES[given.kind]
+
+
+def _best(candidates: _Candidates, score: object) -> _Candidates:
+    assert callable(score)
+    scores = [score(types) for _, types in candidates]
+    top = max(scores)
+    return [candidate for candidate, one in zip(candidates, scores) if one == top]
+
+
+def _by_category(candidates: _Candidates, unknown: list[int]) -> _Candidates:
+    chosen: dict[int, tuple[str, bool]] = {}
+    for i in unknown:
+        kinds = [types[i].kind for _, types in candidates]
+        categories = {_CATEGORIES[kind] for kind in kinds}
+        if len(categories) > 1 and "S" not in categories:
+            return candidates
+        category = "S" if "S" in categories else categories.pop()
+        preferred = any(k in _PREFERRED and _CATEGORIES[k] == category for k in kinds)
+        chosen[i] = category, preferred
+    kept = [
+        candidate
+        for candidate in candidates
+        if all(
+            _CATEGORIES[candidate[1][i].kind] == category
+            and (not preferred or candidate[1][i].kind in _PREFERRED)
+            for i, (category, preferred) in chosen.items()
+        )
+    ]
+    return kept or candidates
+
+
+def describe(types: Sequence[SqlType]) -> str:
+    return ", ".join(type_name(one) for one in types)

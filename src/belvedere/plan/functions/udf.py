@@ -1,0 +1,148 @@
+"""Python forms as DuckDB scalar functions.
+
+A call whose SQL form is `UDF` names one of these; `register` puts the ones a statement uses on a
+connection. Values travel as Arrow batches, so a call costs about a microsecond per row. DuckDB and
+Arrow are imported by `register` only.
+"""
+
+from __future__ import annotations
+
+import datetime
+import inspect
+import uuid
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from belvedere.errors import Error
+from belvedere.plan.functions.function import UDF, Function, Poly
+from belvedere.plan.functions.sqlform import TEXT_IN_UDF, duckdb_type, udf_name
+from belvedere.plan.values.datetimes import EPOCH, EPOCH_UTC
+from belvedere.plan.values.decimals import parse_numeric
+from belvedere.types import Interval, Kind, SqlType
+
+MICROSECOND = datetime.timedelta(microseconds=1)
+
+
+@dataclass(frozen=True, slots=True)
+class Udf:
+    """One function to register: its name, DuckDB types and the Python form behind it."""
+
+    name: str
+    parameters: tuple[str, ...]
+    result: str
+    function: Function
+
+
+def describe(function: Function) -> Udf | None:
+    """The UDF of a function, or None when it has none."""
+    if function.sql is not UDF or function.variadic or isinstance(function.result, Poly):
+        return None
+    parameters: list[str] = []
+    for argument in function.arguments:
+        if isinstance(argument, Poly):
+            return None
+        named = "VARCHAR" if argument.kind in TEXT_IN_UDF else duckdb_type(argument)
+        if named is None:
+            return None
+        parameters.append(named)
+    result = duckdb_type(function.result)
+    if function.result.kind is Kind.UUID:
+        result = "VARCHAR"
+    if result is None:
+        return None
+    return Udf(udf_name(function), tuple(parameters), result, function)
+
+
+def register(connection: Any, udfs: Iterable[Udf]) -> None:
+    """Makes the functions known to a DuckDB connection (all its cursors share them)."""
+    for udf in udfs:
+        connection.create_function(
+            udf.name,
+            _vectorised(udf.function),
+            list(udf.parameters),
+            udf.result,
+            type="arrow",
+            null_handling="default" if udf.function.strict else "special",
+        )
+
+
+def _vectorised(function: Function) -> Callable[..., Any]:
+    import pyarrow  # noqa: PLC0415  as above
+
+    assert callable(function.python)
+    form = function.python
+    decoders = [_decoder(argument) for argument in function.arguments if isinstance(argument, SqlType)]
+    assert isinstance(function.result, SqlType)
+    encode = _encoder(function.result)
+    arrow_type = _arrow_type(pyarrow, function.result)
+
+    def run(*columns: Any) -> Any:
+        decoded = [decode(column) for decode, column in zip(decoders, columns)]
+        strict = function.strict
+        try:
+            values = [
+                None if strict and None in row else encode(form(*row)) for row in zip(*decoded)
+            ]
+        except Error as error:
+            # DuckDB carries text only; `sqlstate_of` reads the state back.
+            raise ValueError(f"[belvedere {error.sqlstate}] {error.message}") from None
+        return pyarrow.array(values, type=arrow_type)
+
+    # DuckDB counts the parameters it finds in the signature.
+    parameters = [
+        inspect.Parameter(f"column_{i}", inspect.Parameter.POSITIONAL_ONLY)
+        for i in range(len(decoders))
+    ]
+    run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return run
+
+
+def _decoder(sql_type: SqlType) -> Callable[[Any], list[Any]]:
+    kind = sql_type.kind
+    if kind is Kind.NUMERIC:
+        return lambda column: [None if v is None else parse_numeric(v) for v in column.to_pylist()]
+    if kind is Kind.UUID:
+        return lambda column: [None if v is None else uuid.UUID(v) for v in column.to_pylist()]
+    if kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        epoch = EPOCH if kind is Kind.TIMESTAMP else EPOCH_UTC
+        return lambda column: [
+            None if v is None else epoch + datetime.timedelta(microseconds=v)
+            for v in column.cast("int64").to_pylist()
+        ]
+    if kind is Kind.INTERVAL:
+        return lambda column: [
+            None if v is None else Interval(v.months, v.days, v.nanoseconds // 1000)
+            for v in column.to_pylist()
+        ]
+    return lambda column: list(column.to_pylist())
+
+
+def _encoder(sql_type: SqlType) -> Callable[[Any], Any]:
+    kind = sql_type.kind
+    if kind is Kind.UUID:
+        return lambda value: None if value is None else str(value)
+    if kind is Kind.INTERVAL:
+        return lambda value: (
+            None if value is None else (value.months, value.days, value.microseconds * 1000)
+        )
+    return lambda value: value
+
+
+def _arrow_type(pyarrow: Any, sql_type: SqlType) -> Any:
+    if sql_type.element is not None:
+        return pyarrow.list_(_arrow_type(pyarrow, sql_type.element))
+    return {
+        Kind.BOOLEAN: pyarrow.bool_(),
+        Kind.SMALLINT: pyarrow.int16(),
+        Kind.INTEGER: pyarrow.int32(),
+        Kind.BIGINT: pyarrow.int64(),
+        Kind.REAL: pyarrow.float32(),
+        Kind.DOUBLE: pyarrow.float64(),
+        Kind.BYTEA: pyarrow.binary(),
+        Kind.DATE: pyarrow.date32(),
+        Kind.TIME: pyarrow.time64("us"),
+        Kind.TIMESTAMP: pyarrow.timestamp("us"),
+        Kind.TIMESTAMPTZ: pyarrow.timestamp("us", tz="UTC"),
+        Kind.INTERVAL: pyarrow.month_day_nano_interval(),
+    }.get(sql_type.kind, pyarrow.string())

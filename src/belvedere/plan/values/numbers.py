@@ -1,0 +1,173 @@
+"""Booleans, integers and binary floats: text in and out, ranges, rounding to 32 bits."""
+
+from __future__ import annotations
+
+import math
+import re
+import struct
+from decimal import Decimal
+
+from belvedere.plan.values.failures import bad_text, out_of_range
+
+INT2_MIN, INT2_MAX = -(1 << 15), (1 << 15) - 1
+INT4_MIN, INT4_MAX = -(1 << 31), (1 << 31) - 1
+INT8_MIN, INT8_MAX = -(1 << 63), (1 << 63) - 1
+
+SPACE = " \t\n\v\f\r"
+
+_TRUE = {"t", "tr", "tru", "true", "y", "ye", "yes", "on", "1"}
+_FALSE = {"f", "fa", "fal", "fals", "false", "n", "no", "of", "off", "0"}
+
+_INTEGER = re.compile(
+    r"([-+]?)(?:0[xX](?P<hex>(?:_?[0-9a-fA-F])+)|0[oO](?P<oct>(?:_?[0-7])+)"
+    r"|0[bB](?P<bin>(?:_?[01])+)|(?P<dec>[0-9](?:_?[0-9])*))",
+)
+_FLOAT = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+_HEX_FLOAT = re.compile(r"[-+]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][-+]?[0-9]+)?")
+_SPECIAL = {
+    "nan": math.nan,
+    "inf": math.inf,
+    "+inf": math.inf,
+    "infinity": math.inf,
+    "+infinity": math.inf,
+    "-inf": -math.inf,
+    "-infinity": -math.inf,
+}
+_BASES = {"hex": 16, "oct": 8, "bin": 2, "dec": 10}
+
+_PACK = struct.Struct("f")
+_pack, _unpack = _PACK.pack, _PACK.unpack
+
+
+def parse_boolean(text: str) -> bool:
+    word = text.strip(SPACE).lower()
+    if word in _TRUE:
+        return True
+    if word in _FALSE:
+        return False
+    raise bad_text("boolean", text)
+
+
+def format_boolean(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def parse_digits(text: str, kind: str) -> int:
+    """An integer of any size in PostgreSQL's notations (0x, 0o, 0b, underscores)."""
+    match = _INTEGER.fullmatch(text.strip(SPACE))
+    if match is None:
+        raise bad_text(kind, text)
+    group = match.lastgroup
+    assert group is not None
+    value = int(match[group].replace("_", ""), _BASES[group])
+    return -value if match[1] == "-" else value
+
+
+def parse_int2(text: str) -> int:
+    value = parse_digits(text, "smallint")
+    if INT2_MIN <= value <= INT2_MAX:
+        return value
+    raise out_of_range("smallint")
+
+
+def parse_int4(text: str) -> int:
+    value = parse_digits(text, "integer")
+    if INT4_MIN <= value <= INT4_MAX:
+        return value
+    raise out_of_range("integer")
+
+
+def parse_int8(text: str) -> int:
+    value = parse_digits(text, "bigint")
+    if INT8_MIN <= value <= INT8_MAX:
+        return value
+    raise out_of_range("bigint")
+
+
+def parse_float8(text: str) -> float:
+    return _parse_float(text, "double precision")
+
+
+def parse_float4(text: str) -> float:
+    value = _parse_float(text, "real")
+    if math.isinf(value) or math.isnan(value) or value == 0:
+        return value
+    word = text.strip(SPACE)
+    if _FLOAT.fullmatch(word):
+        # Rounding text to 64 and then to 32 bits can go wrong at a midpoint: lean the right way.
+        exact = Decimal(word)
+        if exact != Decimal(value):
+            value = math.nextafter(value, math.inf if exact > Decimal(value) else -math.inf)
+    return checked_float4(value)
+
+
+def _parse_float(text: str, kind: str) -> float:
+    word = text.strip(SPACE)
+    if _FLOAT.fullmatch(word):
+        value = float(word)
+        mantissa = re.split("[eE]", word)[0]
+        if math.isinf(value) or (value == 0 and re.search("[1-9]", mantissa)):
+            raise out_of_range(kind)
+        return value
+    special = _SPECIAL.get(word.lower())
+    if special is not None:
+        return special
+    if _HEX_FLOAT.fullmatch(word):
+        try:
+            return float.fromhex(word)
+        except OverflowError:
+            raise out_of_range(kind) from None
+    raise bad_text(kind, text)
+
+
+def float4(value: float) -> float:
+    """The nearest 32-bit float; infinite when there is none."""
+    try:
+        return float(_unpack(_pack(value))[0])
+    except OverflowError:
+        return math.copysign(math.inf, value)
+
+
+def checked_float4(value: float) -> float:
+    """As `float4`, but a finite value must stay finite and a non-zero one non-zero."""
+    rounded = float4(value)
+    if (math.isinf(rounded) and not math.isinf(value)) or (rounded == 0 and value != 0):
+        raise out_of_range("real")
+    return rounded
+
+
+def format_float8(value: float) -> str:
+    if math.isfinite(value):
+        return _layout(repr(value), 15)
+    return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
+
+
+def format_float4(value: float) -> str:
+    if not math.isfinite(value):
+        return format_float8(value)
+    text = repr(value)
+    for digits in range(1, 10):
+        text = format(value, f".{digits}g")
+        if float4(float(text)) == value:
+            break
+    return _layout(text, 6)
+
+
+def _layout(text: str, digits_max: int) -> str:
+    """Lays out shortest digits as PostgreSQL does: plain from 1e-4 up to 10**digits_max."""
+    sign, digits, exponent = Decimal(text).as_tuple()
+    assert isinstance(exponent, int)
+    figures = "".join(map(str, digits)).rstrip("0") or "0"
+    point = len(digits) + exponent
+    minus = "-" if sign else ""
+    if figures == "0":
+        return minus + "0"
+    if not -4 < point <= digits_max:
+        power = point - 1
+        fraction = "." + figures[1:] if len(figures) > 1 else ""
+        return f"{minus}{figures[0]}{fraction}e{'-' if power < 0 else '+'}{abs(power):02d}"
+    if point <= 0:
+        return f"{minus}0.{'0' * -point}{figures}"
+    if len(figures) <= point:
+        return minus + figures + "0" * (point - len(figures))
+    return f"{minus}{figures[:point]}.{figures[point:]}"
