@@ -1,0 +1,1 @@
+"""A plan to rows: compiled Python closures for few rows, DuckDB for many."""

@@ -1,0 +1,1 @@
+"""Plans as compiled Python closures over rows."""

@@ -1,0 +1,88 @@
+"""A plan to a function that gives its rows: one `match` over all nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.errors import Unsupported
+from belvedere.execution.direct import aggregates, changes, joins, order, rows, scans, sets, windows
+from belvedere.execution.direct.context import Context
+from belvedere.execution.run import Rows, Run
+from belvedere.plan import nodes as n
+from belvedere.types import Row
+
+Wrap = Callable[[n.Node, Rows], Rows]
+"""Put around every node: EXPLAIN ANALYZE counts rows and time with it."""
+
+
+def compile_plan(catalog: Catalog, node: n.Node, wrap: Wrap | None = None) -> Rows:
+    """The rows of a plan, by Python closures made for it."""
+
+    def plan(inner: n.Node) -> Rows:
+        compiled = _compile(context, inner)
+        return compiled if wrap is None else wrap(inner, compiled)
+
+    context = Context(catalog, plan)
+    return plan(node)
+
+
+def _compile(context: Context, node: n.Node) -> Rows:
+    match node:
+        case n.Scan():
+            return scans.compile_scan(context, node)
+        case n.Filter():
+            return rows.compile_filter(context, node)
+        case n.Project():
+            return rows.compile_project(context, node)
+        case n.Values():
+            return rows.compile_values(context, node)
+        case n.Aggregate():
+            return aggregates.compile_aggregate(context, node)
+        case n.Join():
+            return joins.compile_join(context, node)
+        case n.Sort():
+            return order.compile_sort(context, node)
+        case n.Limit():
+            return order.compile_limit(context, node)
+        case n.TopN():
+            return order.compile_top(context, node)
+        case n.Distinct():
+            return rows.compile_distinct(context, node)
+        case n.Window():
+            return windows.compile_window(context, node)
+        case n.SetOperation():
+            return sets.compile_set_operation(context, node)
+        case _:
+            return _compile_rarer(context, node)
+
+
+def _compile_rarer(context: Context, node: n.Node) -> Rows:
+    match node:
+        case n.With():
+            return sets.compile_with(context, node)
+        case n.CteScan():
+            return sets.compile_cte_scan(node)
+        case n.RecursiveUnion():
+            return sets.compile_recursive_union(context, node)
+        case n.TableFunction():
+            return rows.compile_table_function(context, node)
+        case n.VirtualScan():
+            return _virtual(node)
+        case n.Lock():
+            return rows.compile_lock(context, node)
+        case n.Insert():
+            return changes.compile_insert(context, node)
+        case n.Update():
+            return changes.compile_update(context, node)
+        case n.Delete():
+            return changes.compile_delete(context, node)
+        case _:
+            raise Unsupported("plan node outside of a delta plan", node=type(node).__name__)
+
+
+def _virtual(node: n.VirtualScan) -> Rows:
+    def virtual(run: Run) -> Iterator[Row]:
+        return iter(run.services.virtual_rows(node.schema, node.name))
+
+    return virtual

@@ -1,0 +1,86 @@
+"""What operators need while they are compiled, and the row functions they are made of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.execution.direct.comparison import key_form
+from belvedere.execution.direct.expressions import Writer
+from belvedere.execution.direct.source import Source, tuple_source
+from belvedere.execution.run import Rows, Run
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.types import Row
+
+Bound = Callable[[Run], Callable[..., Any]]
+"""Gives, for a run, a function of rows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Context:
+    """`plan` compiles an input or a sub-query."""
+
+    catalog: Catalog
+    plan: Callable[[n.Node], Rows]
+
+    def value_of(self, expression: e.Expression) -> Bound:
+        source = Source()
+        return source.row_function(Writer(source, self.plan).value(expression))
+
+    def truth_of(self, expression: e.Expression) -> Bound:
+        source = Source()
+        return source.row_function(Writer(source, self.plan).truth(expression))
+
+    def tuple_of(self, expressions: Sequence[e.Expression]) -> Bound:
+        source = Source()
+        writer = Writer(source, self.plan)
+        return source.row_function(tuple_source(map(writer.value, expressions)))
+
+    def key_of(self, expressions: Sequence[e.Expression]) -> Bound:
+        """Row to a hashable tuple, equal where SQL says equal (NULLs equal each other)."""
+        source = Source()
+        writer = Writer(source, self.plan)
+        return source.row_function(tuple_source(key_text(writer, one) for one in expressions))
+
+    def pair_truth(self, expression: e.Expression, left_width: int) -> Bound:
+        """The condition of a join as a function of (left, right)."""
+        source = Source()
+        writer = pair_writer(source, self.plan, left_width)
+        return source.row_function(writer.truth(expression), "left, right")
+
+
+def pair_writer(source: Source, plan: Callable[[n.Node], Rows], left_width: int) -> Writer:
+    def column(index: int) -> str:
+        return f"left[{index}]" if index < left_width else f"right[{index - left_width}]"
+
+    return Writer(source, plan, column, "(left + right)")
+
+
+def key_text(writer: Writer, expression: e.Expression) -> str:
+    """Text of the expression's key: see `comparison`."""
+    text = writer.value(expression)
+    form = key_form(expression.type)
+    if form is None:
+        return text
+    held = writer.source.temporary()
+    name = writer.source.constant(form, "k")
+    return f"(None if ({held} := {text}) is None else {name}({held}))"
+
+
+def row_keys(fields: n.Fields) -> Callable[[Row], Row]:
+    """Whole rows to hashable keys; the row itself where no column needs more."""
+    forms = [key_form(field.type) for field in fields]
+    if not any(forms):
+        return _itself
+
+    def key(row: Row) -> Row:
+        return tuple([v if form is None or v is None else form(v) for v, form in zip(row, forms)])
+
+    return key
+
+
+def _itself(row: Row) -> Row:
+    return row

@@ -1,0 +1,66 @@
+"""What a plan inside an expression depends on: how far its result can be kept."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.functions.function import Function
+from belvedere.types import SqlType
+
+_SUBQUERIES = (e.ScalarSubquery, e.Exists, e.QuantifiedSubquery, e.ArraySubquery)
+_OPAQUE = (Function, SqlType, str, int, float, bytes)
+
+
+class Dependence(NamedTuple):
+    """`nearest` is the depth of the nearest outer row used (None: none is); `ctes` whether it
+    reads a CTE bound outside of it."""
+
+    nearest: int | None
+    ctes: bool
+
+
+def dependence_of(plan: n.Node) -> Dependence:
+    depths: list[int] = []
+    read: set[int] = set()
+    bound: set[int] = set()
+    for item, level in walk(plan, 0):
+        match item:
+            case e.OuterColumn() if item.depth > level:
+                depths.append(item.depth - level)
+            case n.CteScan():
+                read.add(item.cte)
+            case n.RecursiveUnion():
+                bound.add(item.cte)
+            case n.Cte():
+                bound.add(item.number)
+            case _:
+                pass
+    return Dependence(min(depths, default=None), not read <= bound)
+
+
+def walk(item: Any, level: int) -> Iterator[tuple[Any, int]]:
+    """Every node and expression below `item`, with how many queries it is further in."""
+    if item is None or isinstance(item, _OPAQUE):
+        return
+    if isinstance(item, tuple) and not hasattr(item, "_fields"):
+        for part in item:
+            yield from walk(part, level)
+        return
+    yield item, level
+    for name, value in _parts(item):
+        inner = (isinstance(item, _SUBQUERIES) and name == "plan") or (
+            isinstance(item, n.Join) and item.lateral and name == "right"
+        )
+        yield from walk(value, level + 1 if inner else level)
+
+
+def _parts(item: Any) -> Iterator[tuple[str, Any]]:
+    if isinstance(item, tuple):
+        yield from zip(item._fields, item)  # type: ignore[attr-defined]
+    elif dataclasses.is_dataclass(item):
+        for field in dataclasses.fields(item):
+            yield field.name, getattr(item, field.name)

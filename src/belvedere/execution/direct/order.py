@@ -1,0 +1,154 @@
+"""Sorting: ORDER BY keys as passes of Python's stable sort, sort + limit, and ties.
+
+Neighbouring keys of one direction share one pass. The key of a value is (NULL flag, key), so that
+NULLs never meet values; a descending pass runs with `reverse`, which keeps equal rows in place.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from belvedere.errors import InvalidInput
+from belvedere.execution.direct.context import Bound, Context, key_text
+from belvedere.execution.direct.expressions import Writer
+from belvedere.execution.direct.source import Source, tuple_source
+from belvedere.execution.run import Rows, Run
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.types import Row
+
+TOP_SLACK_ROWS = 1000
+
+
+class Pass(NamedTuple):
+    key: Callable[[Row], Any]
+    reverse: bool
+
+
+Passes = Callable[[Run], list[Pass]]
+
+
+def compile_order(context: Context, keys: Sequence[e.SortKey]) -> Passes:
+    """The passes that bring rows into this order, the last key's first."""
+    groups: list[tuple[Bound, bool]] = []
+    for descending, group in itertools.groupby(keys, key=lambda key: key.descending):
+        groups.append((_key_of(context, list(group)), descending))
+    groups.reverse()
+    return lambda run: [Pass(bound(run), reverse) for bound, reverse in groups]
+
+
+def _key_of(context: Context, keys: list[e.SortKey]) -> Bound:
+    source = Source()
+    writer = Writer(source, context.plan)
+    parts = []
+    for key in keys:
+        held = source.temporary()
+        sign = "is" if key.nulls_first == key.descending else "is not"
+        parts.append(f"(({held} := {key_text(writer, key.expression)}) {sign} None, {held})")
+    return source.row_function(parts[0] if len(parts) == 1 else tuple_source(parts))
+
+
+def sort_rows(rows: list[Row], passes: list[Pass]) -> None:
+    for key, reverse in passes:
+        rows.sort(key=key, reverse=reverse)
+
+
+def compile_sort(context: Context, node: n.Sort) -> Rows:
+    each, order = context.plan(node.input), compile_order(context, node.keys)
+
+    def rows(run: Run) -> Iterator[Row]:
+        found = list(each(run))
+        run.interrupt.check()
+        sort_rows(found, order(run))
+        return iter(found)
+
+    return rows
+
+
+def compile_limit(context: Context, node: n.Limit) -> Rows:
+    if node.with_ties:
+        return _with_ties(context, node)
+    each, limits = context.plan(node.input), compile_limits(context, node.count, node.offset)
+
+    def rows(run: Run) -> Iterator[Row]:
+        count, offset = limits(run)
+        if count == 0:
+            return iter(())
+        return itertools.islice(each(run), offset, None if count is None else offset + count)
+
+    return rows
+
+
+def compile_limits(
+    context: Context, count: e.Expression | None, offset: e.Expression | None
+) -> Callable[[Run], tuple[int | None, int]]:
+    count_of = None if count is None else context.value_of(count)
+    offset_of = None if offset is None else context.value_of(offset)
+
+    def limits(run: Run) -> tuple[int | None, int]:
+        most = None if count_of is None else count_of(run)(run.outer)
+        skipped = (None if offset_of is None else offset_of(run)(run.outer)) or 0
+        if most is not None and most < 0:
+            raise InvalidInput("LIMIT must not be negative", sqlstate="2201W")
+        if skipped < 0:
+            raise InvalidInput("OFFSET must not be negative", sqlstate="2201X")
+        return most, skipped
+
+    return limits
+
+
+def compile_top(context: Context, node: n.TopN) -> Rows:
+    """Keeps at most twice the wanted rows (and some) at a time."""
+    if node.with_ties:
+        return _with_ties(
+            context, n.Limit(n.Sort(node.input, node.keys), node.count, node.offset, True)
+        )
+    each, order = context.plan(node.input), compile_order(context, node.keys)
+    limits = compile_limits(context, node.count, node.offset)
+
+    def rows(run: Run) -> Iterator[Row]:
+        count, offset = limits(run)
+        passes = order(run)
+        if count == 0:
+            return iter(())
+        if count is None:
+            kept = list(each(run))
+        else:
+            kept = _top(each(run), passes, offset + count)
+        sort_rows(kept, passes)
+        return iter(kept[offset : None if count is None else offset + count])
+
+    return rows
+
+
+def _top(rows: Iterator[Row], passes: list[Pass], wanted: int) -> list[Row]:
+    kept: list[Row] = []
+    while more := list(itertools.islice(rows, wanted + TOP_SLACK_ROWS)):
+        kept += more
+        sort_rows(kept, passes)
+        del kept[wanted:]
+    return kept
+
+
+def _with_ties(context: Context, node: n.Limit) -> Rows:
+    assert isinstance(node.input, n.Sort)
+    each, order = context.plan(node.input), compile_order(context, node.input.keys)
+    limits = compile_limits(context, node.count, node.offset)
+
+    def rows(run: Run) -> Iterator[Row]:
+        count, offset = limits(run)
+        keys = [key for key, _ in order(run)]
+        last: list[Any] | None = None
+        for number, row in enumerate(itertools.islice(each(run), offset, None), 1):
+            if count is None or number <= count:
+                if number == count:
+                    last = [key(row) for key in keys]
+                yield row
+            elif last is None or [key(row) for key in keys] != last:
+                return
+            else:
+                yield row
+
+    return rows

@@ -1,0 +1,143 @@
+"""Operators of one input that keep no order of their own, and the leaves that are not relations."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+from belvedere.execution.direct.context import Context, row_keys
+from belvedere.execution.direct.expressions import Writer, python_form
+from belvedere.execution.direct.source import Source, tuple_source
+from belvedere.execution.run import Rows, Run
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.types import Row
+
+CHECK_EVERY_ROWS = 4096
+
+
+def compile_filter(context: Context, node: n.Filter) -> Rows:
+    source = Source()
+    truth = Writer(source, context.plan).truth(node.condition)
+    each = source.constant(context.plan(node.input), "rows")
+    return source.function(
+        "filter", [f"for row in {each}(run):", f"    if {truth}:", "        yield row"]
+    )
+
+
+def compile_project(context: Context, node: n.Project) -> Rows:
+    """A projection, together with the filter below it, as one loop."""
+    source = Source()
+    writer = Writer(source, context.plan)
+    below = node.input
+    lines = []
+    if isinstance(below, n.Filter):
+        truth = writer.truth(below.condition)
+        lines.append(f"    if not {truth}: continue")
+        below = below.input
+    each = source.constant(context.plan(below), "rows")
+    result = tuple_source(map(writer.value, node.expressions))
+    return source.function("project", [f"for row in {each}(run):", *lines, f"    yield {result}"])
+
+
+def compile_values(context: Context, node: n.Values) -> Rows:
+    if node.rows == ((),):
+        return lambda run: iter(((),))
+    if all(isinstance(value, e.Literal) for row in node.rows for value in row):
+        constant = tuple(
+            tuple([value.value for value in row if isinstance(value, e.Literal)])
+            for row in node.rows
+        )
+        return lambda run: iter(constant)
+    made = [context.tuple_of(row) for row in node.rows]
+    return lambda run: (bound(run)(run.outer) for bound in made)
+
+
+def compile_distinct(context: Context, node: n.Distinct) -> Rows:
+    each = context.plan(node.input)
+    if node.on is None:
+        key = row_keys(node.fields)
+        return lambda run: distinct(each(run), key)
+    key_of = context.key_of(node.on)
+    return lambda run: distinct(each(run), key_of(run))
+
+
+def distinct(rows: Iterator[Row], key: object) -> Iterator[Row]:
+    """The first row of each key."""
+    assert callable(key)
+    seen = set()
+    for row in rows:
+        value = key(row)
+        if value not in seen:
+            seen.add(value)
+            yield row
+
+
+def compile_table_function(context: Context, node: n.TableFunction) -> Rows:
+    made = [_called(context, call) for call in node.calls]
+    widths = [len(call.fields) for call in node.calls]
+
+    def rows(run: Run) -> Iterator[Row]:
+        if len(made) == 1:
+            found = made[0](run)
+        else:
+            found = _side_by_side([one(run) for one in made], widths)
+        if node.ordinality:
+            found = ((*row, number) for number, row in enumerate(found, 1))
+        return _checked(run, found)
+
+    return rows
+
+
+def _called(context: Context, call: n.TableCall) -> Rows:
+    """The rows of one set-returning function; a strict one gives none for a NULL argument."""
+    function = call.function
+    form = python_form(function)
+    arguments = context.tuple_of(call.arguments)
+    several = len(call.fields) > 1
+
+    def rows(run: Run) -> Iterator[Row]:
+        given = arguments(run)(run.outer)
+        if function.strict and None in given:
+            return iter(())
+        found = form(run.environment, *given) if function.environment else form(*given)
+        return iter(found) if several else ((value,) for value in found)
+
+    return rows
+
+
+def _side_by_side(parts: list[Iterator[Row]], widths: list[int]) -> Iterator[Row]:
+    for rows in itertools.zip_longest(*parts):
+        row: Row = ()
+        for found, width in zip(rows, widths):
+            row += (None,) * width if found is None else found
+        yield row
+
+
+def _checked(run: Run, rows: Iterator[Row]) -> Iterator[Row]:
+    """Rows that come from nowhere must still be stoppable."""
+    while batch := list(itertools.islice(rows, CHECK_EVERY_ROWS)):
+        yield from batch
+        run.interrupt.check()
+
+
+def compile_lock(context: Context, node: n.Lock) -> Rows:
+    """Locks every row that passes; rows to be skipped are left out."""
+    each = context.plan(node.input)
+
+    def rows(run: Run) -> Iterator[Row]:
+        for row in each(run):
+            held = True
+            for target in node.targets:
+                key = tuple([row[i] for i in target.key])
+                if None not in key:
+                    held = (
+                        held
+                        and run.services.lock_rows(
+                            target.relation, [key], node.strength, node.wait
+                        )[0]
+                    )
+            if held:
+                yield row
+
+    return rows

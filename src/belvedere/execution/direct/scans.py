@@ -1,0 +1,175 @@
+"""Rows of a relation through each access path.
+
+full, prefix, range on the key      scan of values, decoded column by column as wanted
+key, keys                           get or multi-get
+any of them on an index             index entries, then a multi-get of the rows, in chunks,
+                                    unless the index covers what is wanted
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Index
+from belvedere.catalog.relation import CompiledIndex, compiled_index, compiled_table
+from belvedere.errors import Corruption
+from belvedere.execution.direct.access import KeyRange, RangesOf, keys_of, ranges_of
+from belvedere.execution.direct.context import Context
+from belvedere.execution.direct.expressions import Writer
+from belvedere.execution.direct.source import Source
+from belvedere.execution.run import Rows, Run
+from belvedere.plan import access as paths
+from belvedere.plan import nodes as n
+from belvedere.txn.border import Reader
+from belvedere.types import Row
+
+FETCH_ROWS = 256
+
+Fetch = Callable[[Run, Row], Iterator[Row]]
+"""Rows for a run and, in an index nested loop, a left row."""
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A table as a scan sees it: where its keys are and how its wanted columns are decoded."""
+
+    start: bytes
+    end: bytes
+    decode: Callable[[bytes], Row]
+
+
+def compile_scan(context: Context, node: n.Scan) -> Rows:
+    access = node.access
+    rows: Rows
+    if access.kind is paths.AccessKind.FULL and access.index is None and not access.reverse:
+        rows = _full(context, node)
+    else:
+        fetch = compile_fetch(context, node, access)
+
+        def rows(run: Run) -> Iterator[Row]:
+            return fetch(run, run.outer)
+
+    return rows if node.residual is None else _filtered(context, node, rows)
+
+
+def compile_fetch(context: Context, node: n.Scan, access: paths.Access) -> Fetch:
+    """The rows an access selects, before any residual condition."""
+    if access.index is not None:
+        return _by_index(context, node, access)
+    compiled = compiled_table(context.catalog, node.relation)
+    decode = compiled.layout.projector(node.slots)
+    if access.whole and access.range is None:
+        return _by_keys(context, access, decode, node)
+    return _by_ranges(ranges_of(context, access, compiled.key), decode, access.reverse)
+
+
+def _full(context: Context, node: n.Scan) -> Rows:
+    compiled = compiled_table(context.catalog, node.relation)
+    start, end, decode = compiled.start, compiled.end, compiled.layout.projector(node.slots)
+
+    def rows(run: Run) -> Iterator[Row]:
+        check = run.interrupt.check
+        for values in run.reader.scan_values(start, end):
+            check()
+            yield from map(decode, values)
+
+    return rows
+
+
+def _filtered(context: Context, node: n.Scan, rows: Rows) -> Rows:
+    assert node.residual is not None
+    source = Source()
+    truth = Writer(source, context.plan).truth(node.residual)
+    each = source.constant(rows, "rows")
+    return source.function(
+        "filtered", [f"for row in {each}(run):", f"    if {truth}:", "        yield row"]
+    )
+
+
+def _by_keys(
+    context: Context, access: paths.Access, decode: Callable[[bytes], Row], node: n.Scan
+) -> Fetch:
+    keys = keys_of(context, access, compiled_table(context.catalog, node.relation).key)
+
+    def fetch(run: Run, row: Row) -> Iterator[Row]:
+        wanted = keys(run, row)
+        if len(wanted) == 1:
+            value = run.reader.get(wanted[0])
+            return iter(()) if value is None else iter((decode(value),))
+        return _got(run, wanted, decode)
+
+    return fetch
+
+
+def _got(run: Run, keys: list[bytes], decode: Callable[[bytes], Row]) -> Iterator[Row]:
+    for at in range(0, len(keys), FETCH_ROWS):
+        run.interrupt.check()
+        for value in run.reader.multi_get(keys[at : at + FETCH_ROWS]):
+            if value is not None:
+                yield decode(value)
+
+
+def _by_ranges(ranges: RangesOf, decode: Callable[[bytes], Row], reverse: bool) -> Fetch:
+    def fetch(run: Run, row: Row) -> Iterator[Row]:
+        for values in _scanned(run, ranges(run, row), reverse):
+            yield from map(decode, values)
+
+    return fetch
+
+
+def _scanned(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[Iterable[bytes]]:
+    check = run.interrupt.check
+    reader = run.reader
+    for start, end in ranges:
+        if reverse:
+            for pairs in reader.scan(start, end, reverse=True):
+                check()
+                yield [value for _, value in pairs]
+        else:
+            for values in reader.scan_values(start, end):
+                check()
+                yield values
+
+
+# -- indexes ---------------------------------------------------------------------------------------
+
+
+def _by_index(context: Context, node: n.Scan, access: paths.Access) -> Fetch:
+    assert access.index is not None
+    index = compiled_index(context.catalog, access.index)
+    ranges = ranges_of(context, access, index.key)
+    if access.covering:
+        places = index_places(context.catalog, index)
+        decode = index.layout.projector(tuple(places[slot] for slot in node.slots))
+        return _by_ranges(ranges, decode, access.reverse)
+    compiled = compiled_table(context.catalog, node.relation)
+    decode = compiled.layout.projector(node.slots)
+    primary = index.layout.projector(index.primary_key)
+    encode = compiled.key.encode
+
+    def fetch(run: Run, row: Row) -> Iterator[Row]:
+        for entries in _scanned(run, ranges(run, row), access.reverse):
+            keys = [encode(primary(entry)) for entry in entries]
+            for at in range(0, len(keys), FETCH_ROWS):
+                yield from fetched(run.reader, keys[at : at + FETCH_ROWS], decode)
+
+    return fetch
+
+
+def fetched(reader: Reader, keys: list[bytes], decode: Callable[[bytes], Row]) -> Iterator[Row]:
+    """The rows that index entries point to; each must be there."""
+    for key, value in zip(keys, reader.multi_get(keys)):
+        if value is None:
+            raise Corruption("index entry points to no row", key=key.hex())
+        yield decode(value)
+
+
+def index_places(catalog: Catalog, compiled: CompiledIndex) -> dict[int, int]:
+    """Table slot to its place in the index's row."""
+    index: Index = compiled.index
+    table = catalog.table(index.table)
+    slots = [part.slot for part in index.parts]
+    slots += [*table.primary_key, *index.include]
+    return {slot: place for place, slot in reversed(list(enumerate(slots))) if slot is not None}

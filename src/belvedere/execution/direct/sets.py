@@ -1,0 +1,110 @@
+"""Set operations, CTEs and recursion."""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+from belvedere.execution.direct.context import Context, row_keys
+from belvedere.execution.direct.rows import distinct
+from belvedere.execution.run import CteRows, Rows, Run
+from belvedere.plan import nodes as n
+from belvedere.types import Row
+
+KeyOf = Callable[[Row], Row]
+
+
+def compile_set_operation(context: Context, node: n.SetOperation) -> Rows:
+    left, right = context.plan(node.left), context.plan(node.right)
+    key = row_keys(node.fields)
+    match node.kind:
+        case n.SetKind.UNION:
+
+            def union(run: Run) -> Iterator[Row]:
+                return itertools.chain(left(run), _later(right, run))
+
+            return union if node.all else lambda run: distinct(union(run), key)
+        case n.SetKind.INTERSECT:
+            return lambda run: _intersect(left(run), right(run), key, node.all)
+        case n.SetKind.EXCEPT:
+            return lambda run: _except(left(run), right(run), key, node.all)
+
+
+def _later(rows: Rows, run: Run) -> Iterator[Row]:
+    yield from rows(run)
+
+
+def _intersect(left: Iterator[Row], right: Iterator[Row], key: KeyOf, all_: bool) -> Iterator[Row]:
+    counts = Counter(map(key, right))
+    for row in left:
+        value = key(row)
+        if counts[value] > 0:
+            counts[value] = counts[value] - 1 if all_ else 0
+            yield row
+
+
+def _except(left: Iterator[Row], right: Iterator[Row], key: KeyOf, all_: bool) -> Iterator[Row]:
+    counts = Counter(map(key, right))
+    for row in left:
+        value = key(row)
+        if counts[value] > 0:
+            if all_:
+                counts[value] -= 1
+        else:
+            if not all_:
+                counts[value] = 1
+            yield row
+
+
+def compile_with(context: Context, node: n.With) -> Rows:
+    """Each CTE is computed once, when and as far as it is read; those that change data always."""
+    plans = [(cte.number, context.plan(cte.plan), _changes_data(cte.plan)) for cte in node.ctes]
+    body = context.plan(node.body)
+
+    def rows(run: Run) -> Iterator[Row]:
+        inner = run
+        changing = []
+        for number, plan, changes in plans:
+            found = CteRows(plan(inner))
+            if changes:
+                changing.append(found)
+            inner = inner.beside({number: found})
+        yield from body(inner)
+        for one in changing:
+            one.whole()
+
+    return rows
+
+
+def _changes_data(node: n.Node) -> bool:
+    return isinstance(node, n.Insert | n.Update | n.Delete)
+
+
+def compile_cte_scan(node: n.CteScan) -> Rows:
+    return lambda run: iter(run.ctes[node.cte])
+
+
+def compile_recursive_union(context: Context, node: n.RecursiveUnion) -> Rows:
+    base, step = context.plan(node.base), context.plan(node.step)
+    key = row_keys(node.fields)
+
+    def rows(run: Run) -> Iterator[Row]:
+        seen: set[Row] = set()
+        added = base(run)
+        while True:
+            work = []
+            for row in added:
+                if not node.all:
+                    value = key(row)
+                    if value in seen:
+                        continue
+                    seen.add(value)
+                work.append(row)
+                yield row
+            if not work:
+                return
+            run.interrupt.check()
+            added = step(run.beside({node.cte: CteRows(work)}))
+
+    return rows

@@ -1,0 +1,80 @@
+"""Generated Python functions: source text, constants and temporaries of one function.
+
+Every compiled expression becomes text inside a function of the shape
+
+    def bind(run):
+        p = run.parameters          what the text needs of the run, fetched once
+        def evaluate(row):
+            return ...
+        return evaluate
+
+or, for whole operators, a generator that takes the run. Names of constants and temporaries are
+unique within one function, so pieces of text can be put together freely.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from belvedere.codec.compile import compile_function, indent
+
+
+class Source:
+    """One function in the making."""
+
+    def __init__(self) -> None:
+        self.constants: dict[str, Any] = {}
+        self._names: dict[int, str] = {}
+        self._temporaries = 0
+        self._prelude: dict[str, str] = {}
+
+    def constant(self, value: Any, hint: str = "c") -> str:
+        """The name under which the text can use this object."""
+        known = self._names.get(id(value))
+        if known is not None:
+            return known
+        name = f"{hint}_{len(self.constants)}"
+        self.constants[name] = value  # kept alive, so its id stays its own
+        self._names[id(value)] = name
+        return name
+
+    def temporary(self) -> str:
+        self._temporaries += 1
+        return f"t{self._temporaries}"
+
+    def parameters(self) -> str:
+        return self._of_run("p", "run.parameters")
+
+    def environment(self) -> str:
+        return self._of_run("environment", "run.environment")
+
+    def services(self) -> str:
+        return self._of_run("services", "run.services")
+
+    def outer(self, depth: int) -> str:
+        """The name of the row `depth` queries further out."""
+        return self._of_run(f"o{depth}", "run" + ".parent" * (depth - 1) + ".outer")
+
+    def bound(self, bind: Callable[..., Any]) -> str:
+        """The name of a row function, bound to the run once."""
+        factory = self.constant(bind, "bind")
+        return self._of_run(f"b_{factory}", f"{factory}(run)")
+
+    def _of_run(self, name: str, source: str) -> str:
+        self._prelude[name] = f"{name} = {source}"
+        return name
+
+    def function(self, name: str, body: Iterable[str]) -> Callable[..., Any]:
+        """`def name(run)` of the prelude and these lines."""
+        lines = [*self._prelude.values(), *body]
+        return compile_function(name, "run", lines, self.constants)
+
+    def row_function(self, result: str, arguments: str = "row") -> Callable[..., Any]:
+        """A function from run to a function of rows that returns `result`."""
+        body = [f"def evaluate({arguments}):", *indent([f"return {result}"]), "return evaluate"]
+        return self.function("bind", body)
+
+
+def tuple_source(parts: Iterable[str]) -> str:
+    return "(" + "".join(f"{part}, " for part in parts) + ")"

@@ -1,0 +1,1 @@
+"""Plans as DuckDB SQL over Arrow batches of the same rows."""

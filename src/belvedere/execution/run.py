@@ -1,0 +1,189 @@
+"""What a plan needs while it runs: rows to read, parameters, outer rows, and a way to be stopped.
+
+One `Run` per execution of a plan. A sub-query or the right side of a lateral join runs in a Run of
+its own whose `outer` is the row around it; `OuterColumn(2, i)` is thus `run.parent.outer[i]`.
+Results that do not depend on the outer row are kept in the `cache` of the Run they belong to.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, NamedTuple, Protocol
+
+from belvedere.errors import InvalidInput, Unavailable
+from belvedere.plan.functions.function import Environment
+from belvedere.txn.border import Reader
+from belvedere.txn.transaction import Transaction
+from belvedere.types import Row
+
+Rows = Callable[["Run"], Iterator[Row]]
+"""A compiled plan: its rows, made as they are asked for."""
+
+
+class Interrupt:
+    """Stops a running statement: set from another thread, looked at between batches of rows."""
+
+    __slots__ = ("_hooks", "reason")
+
+    def __init__(self) -> None:
+        self.reason: str | None = None
+        self._hooks: list[Callable[[], None]] = []
+
+    def stop(self, reason: str) -> None:
+        self.reason = reason
+        for hook in list(self._hooks):
+            hook()
+
+    def clear(self) -> None:
+        self.reason = None
+
+    def add_hook(self, hook: Callable[[], None]) -> None:
+        """Also call `hook` on stop: for engines that have to be told."""
+        self._hooks.append(hook)
+
+    def remove_hook(self, hook: Callable[[], None]) -> None:
+        self._hooks.remove(hook)
+
+    def check(self) -> None:
+        if self.reason is not None:
+            raise interrupted(self.reason)
+
+
+def interrupted(reason: str) -> Unavailable:
+    return Unavailable("canceling statement", sqlstate="57014", detail=reason)
+
+
+class Services(Protocol):
+    """What plans ask of the session around them."""
+
+    def next_value(self, sequence: int) -> int: ...
+
+    def current_value(self, sequence: int) -> int: ...
+
+    def last_value(self) -> int: ...
+
+    def set_value(self, sequence: int, value: int, called: bool) -> int: ...
+
+    def row_id(self, relation: int) -> int:
+        """A number no row of the table has had: the key of a table without a primary key."""
+
+    def virtual_rows(self, schema: str, name: str) -> Iterable[Row]: ...
+
+    def lock_rows(self, relation: int, keys: list[Row], strength: str, wait: str) -> list[bool]:
+        """Lock rows by primary key; False where the row is locked and was to be skipped."""
+
+
+class Write(NamedTuple):
+    """What an Insert, Update or Delete will do, when the statement has read all it reads."""
+
+    node: object
+    affected: int
+    apply: Callable[[Transaction], None]
+
+
+class Run:
+    __slots__ = (
+        "cache",
+        "changes",
+        "ctes",
+        "environment",
+        "interrupt",
+        "outer",
+        "parameters",
+        "parent",
+        "reader",
+        "services",
+    )
+
+    def __init__(
+        self,
+        reader: Reader,
+        parameters: Row,
+        environment: Environment,
+        services: Services,
+        interrupt: Interrupt,
+    ) -> None:
+        self.reader = reader
+        self.parameters = parameters
+        self.environment = environment
+        self.services = services
+        self.interrupt = interrupt
+        self.outer: Row = ()
+        self.parent: Run | None = None
+        self.cache: dict[int, Any] = {}
+        self.ctes: dict[int, CteRows] = {}
+        self.changes: list[Write] = []  # they wait for the end of all reads
+
+    def nested(self, outer: Row) -> Run:
+        """A Run one query further in."""
+        run = self._copy()
+        run.outer = outer
+        run.parent = self
+        return run
+
+    def beside(self, ctes: dict[int, CteRows]) -> Run:
+        """A Run of the same query with more CTEs in sight."""
+        run = self._copy()
+        run.outer = self.outer
+        run.parent = self.parent
+        run.ctes = self.ctes | ctes
+        return run
+
+    def _copy(self) -> Run:
+        run = Run.__new__(Run)
+        run.reader = self.reader
+        run.parameters = self.parameters
+        run.environment = self.environment
+        run.services = self.services
+        run.interrupt = self.interrupt
+        run.cache = {}
+        run.ctes = self.ctes
+        run.changes = self.changes
+        return run
+
+    def out(self, levels: int) -> Run:
+        """The Run this many queries further out; the outermost for more."""
+        run = self
+        while levels and run.parent is not None:
+            run, levels = run.parent, levels - 1
+        return run
+
+
+class CteRows:
+    """Rows of a CTE, made once and as far as somebody reads them."""
+
+    __slots__ = ("_rest", "_rows")
+
+    def __init__(self, rows: Iterator[Row] | list[Row]) -> None:
+        self._rows: list[Row] = rows if isinstance(rows, list) else []
+        self._rest: Iterator[Row] = iter(()) if isinstance(rows, list) else rows
+
+    def __iter__(self) -> Iterator[Row]:
+        at = 0
+        rows = self._rows
+        while True:
+            if at < len(rows):
+                yield rows[at]
+            else:
+                row = next(self._rest, None)
+                if row is None:
+                    return
+                rows.append(row)
+                yield row
+            at += 1
+
+    def whole(self) -> list[Row]:
+        self._rows.extend(self._rest)
+        return self._rows
+
+
+def one_value(rows: Iterator[Row]) -> Any:
+    """The value of a scalar sub-query."""
+    first = next(rows, None)
+    if first is None:
+        return None
+    if next(rows, None) is not None:
+        raise InvalidInput(
+            "more than one row returned by a subquery used as an expression", sqlstate="21000"
+        )
+    return first[0]

@@ -1,0 +1,114 @@
+"""Rows written one by one, and what foreign keys do to the rows that refer to them.
+
+NO ACTION is left to the check at commit. RESTRICT, CASCADE, SET NULL and SET DEFAULT act here, at
+once and in this transaction, so that their effects are ordinary changes of ordinary rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.graph import children_of
+from belvedere.catalog.model import Action, ForeignKey
+from belvedere.catalog.relation import CompiledTable, compiled_index, compiled_table
+from belvedere.errors import Corruption, InvalidInput, Unsupported
+from belvedere.txn import rows as stored
+from belvedere.txn.border import Reader
+from belvedere.txn.transaction import Transaction
+from belvedere.types import Row
+
+
+def insert(txn: Transaction, table: CompiledTable, row: Row) -> None:
+    stored.insert(txn, table, row)
+
+
+def update(txn: Transaction, table: CompiledTable, old: Row, new: Row) -> None:
+    stored.update(txn, table, old, new)
+    for child, key in referring(txn.catalog, table.table.id):
+        before = tuple([old[slot] for slot in key.parent_columns])
+        after = tuple([new[slot] for slot in key.parent_columns])
+        if before != after and None not in before:
+            _act(txn, child, key, before, after)
+
+
+def delete(txn: Transaction, table: CompiledTable, row: Row) -> None:
+    stored.delete(txn, table, row)
+    for child, key in referring(txn.catalog, table.table.id):
+        values = tuple([row[slot] for slot in key.parent_columns])
+        if None not in values:
+            _act(txn, child, key, values, None)
+
+
+def referring(catalog: Catalog, parent: int) -> tuple[tuple[CompiledTable, ForeignKey], ...]:
+    """The foreign keys that point at `parent` and do something, kept per catalog."""
+    memo_key = ("referring", parent)
+    found = catalog.memo.get(memo_key)
+    if found is None:
+        found = catalog.memo[memo_key] = tuple(
+            (compiled_table(catalog, table.id), key)
+            for table, key in children_of(catalog, parent)
+            if not key.on_delete is key.on_update is Action.NO_ACTION
+        )
+    return found  # type: ignore[return-value]
+
+
+def _act(
+    txn: Transaction, child: CompiledTable, key: ForeignKey, values: Row, moved: Row | None
+) -> None:
+    action = key.on_delete if moved is None else key.on_update
+    if action is Action.NO_ACTION:
+        return
+    for row in list(children(txn, child, key, values)):
+        match action:
+            case Action.RESTRICT:
+                raise InvalidInput(
+                    "row is still referenced",
+                    sqlstate="23001",
+                    constraint=key.name,
+                    table=child.table.name,
+                )
+            case Action.CASCADE if moved is None:
+                delete(txn, child, row)
+            case Action.CASCADE:
+                assert moved is not None
+                update(txn, child, row, _with(row, key.columns, moved))
+            case Action.SET_NULL:
+                update(txn, child, row, _with(row, key.columns, (None,) * len(key.columns)))
+            case Action.SET_DEFAULT:
+                update(txn, child, row, _with(row, key.columns, _defaults(child, key)))
+
+
+def _with(row: Row, slots: tuple[int, ...], values: Row) -> Row:
+    changed = list(row)
+    for slot, value in zip(slots, values):
+        changed[slot] = value
+    return tuple(changed)
+
+
+def _defaults(child: CompiledTable, key: ForeignKey) -> Row:
+    if any(child.table.columns[slot].default is not None for slot in key.columns):
+        raise Unsupported(
+            "ON DELETE or UPDATE SET DEFAULT with a default that is not NULL", constraint=key.name
+        )
+    return (None,) * len(key.columns)
+
+
+def children(reader: Reader, child: CompiledTable, key: ForeignKey, values: Row) -> Iterator[Row]:
+    """The rows that refer to these values, by the index that serves the foreign key."""
+    assert key.index is not None
+    index = compiled_index(reader.catalog, key.index)
+    start, end = index.key.prefix_range(_in_index_order(index.index.parts, key, values))
+    assert end is not None
+    primary: Callable[[bytes], Row] = index.layout.projector(index.primary_key)
+    for pairs in reader.scan(start, end):
+        for _, entry in pairs:
+            found = reader.get(child.key.encode(primary(entry)))
+            if found is None:
+                raise Corruption("index entry points to no row", index=index.index.name)
+            yield child.decode(found)
+
+
+def _in_index_order(parts: tuple[object, ...], key: ForeignKey, values: Row) -> Row:
+    by_slot = dict(zip(key.columns, values))
+    return tuple([by_slot[part.slot] for part in parts[: len(values)]])  # type: ignore[attr-defined]

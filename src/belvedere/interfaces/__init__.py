@@ -1,0 +1,1 @@
+"""The doors: DB-API, command line, shell."""
