@@ -11,6 +11,7 @@ threads may use it, each with transactions of its own.
 
 from __future__ import annotations
 
+import itertools
 import os
 import threading
 import time
@@ -71,19 +72,20 @@ class Database:
         self.store: BatchStore = opened.store
         synced = opened.anchor is not None and config.durability is Durability.FULL
         undo = UndoIndex(config.undo_bytes_in_memory_max, self._scratch_opener())
-        self.visibility = Visibility(opened.store, undo, opened.written.snapshot, hold=synced)
+        self.visibility = Visibility(opened.store, undo, opened.written, hold=synced)
         self.log = Log(opened.store, self.visibility, config.log_retention_records_max)
         self.locks = LockTable(config.lock_wait_ms_max)
         self.commits = BatchCommit(
             opened.store,
             self.visibility,
-            opened.written,
             config=config,
             clock_us=clock_us,
             participants_for=self.participants_for,
             anchor=self._anchor if synced else None,
         )
         self.sequences = Sequences(self.run)
+        self._suffix = random(4)
+        self._suffix_numbers = itertools.count()
         self._closing = threading.Lock()
         self._closed = False
 
@@ -118,7 +120,7 @@ class Database:
         if at_least > self.position and not self.visibility.wait_past(at_least - 1, wait_s):
             raise Unavailable("the position did not come in time", sqlstate="57014")
         return Transaction(
-            self.commits, self.locks, self.participants_for, self._random(8), isolation
+            self.commits, self.locks, self.participants_for, self._next_suffix(), isolation
         )
 
     def run(self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT) -> T:
@@ -189,7 +191,7 @@ class Database:
     def token(self, position: int) -> str:
         """What a client shows elsewhere to see at least `position`."""
         if failpoints.armed and failpoints.planted("token_ahead"):
-            position = self.commits.newest.snapshot.position + 1
+            position = self.commits.newest.position + 1
         identity = self._opened.identity
         return token.issue(
             token.Token(identity.store_id, self.incarnation, position), identity.secret
@@ -284,6 +286,10 @@ class Database:
 
     def _anchor(self, position: int, hash_: int) -> None:
         self._opened.write_anchor(position, hash_, State.OPEN)
+
+    def _next_suffix(self) -> bytes:
+        """What makes a transaction id unique: 4 random bytes of this process, and a count."""
+        return self._suffix + (next(self._suffix_numbers) & 0xFFFFFFFF).to_bytes(4)
 
     def _scratch_opener(self) -> Callable[[], BatchStore]:
         directory = self._opened.directory

@@ -56,6 +56,7 @@ class Catalog:
 
     def __init__(self, objects: Mapping[int, AnyObject]) -> None:
         self.objects = objects
+        self.version = objects[HEAD_ID].version
         self.compiled: dict[int, object] = {}  # what catalog.relation compiles, kept per object
         self.memo: dict[object, object] = {}  # what depends on several objects: this catalog only
 
@@ -64,10 +65,6 @@ class Catalog:
         head = self.objects[HEAD_ID]
         assert isinstance(head, Head)
         return head
-
-    @property
-    def version(self) -> int:
-        return self.head.version
 
     def replaced(self, changed: Mapping[int, AnyObject | None]) -> Catalog:
         """A new catalog with these objects put in (None: removed)."""

@@ -49,6 +49,10 @@ class Change(NamedTuple):
     new: bytes | None
 
 
+PlainChange = tuple[int, bytes, bytes | None, bytes | None]
+"""A Change, or a tuple of the same: what a commit builds, where each object counts."""
+
+
 class Record(NamedTuple):
     """A checked log record; its changes are decoded when asked for."""
 
@@ -86,7 +90,7 @@ def encode_record(
     catalog_version: int,
     time: int,
     transaction: bytes,
-    changes: Sequence[Change],
+    changes: Sequence[PlainChange],
 ) -> bytes:
     """The bytes of a record. `time` is in microseconds since 1970, `transaction` has 16 bytes."""
     try:
@@ -146,7 +150,7 @@ def decode_record(data: bytes, position: int | None = None) -> Record:
     return Record(found, digest, previous, version, time, transaction, count, data)
 
 
-def _directory_and_tail(position: int, changes: Sequence[Change]) -> tuple[bytes, bytes]:
+def _directory_and_tail(position: int, changes: Sequence[PlainChange]) -> tuple[bytes, bytes]:
     entries: list[bytes] = []
     parts: list[bytes] = []
     pack = _entry.pack

@@ -24,8 +24,8 @@ from belvedere.kv.batch import BatchStore
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import identity as files
 from belvedere.txn.anchor import Anchor, State
-from belvedere.txn.border import ParticipantsFor
-from belvedere.txn.commit.batch import BatchCommit, Written
+from belvedere.txn.border import ParticipantsFor, Snapshot
+from belvedere.txn.commit.batch import BatchCommit
 from belvedere.txn.recovery import OpenStore, find_end, next_incarnation, read_records
 from belvedere.txn.replay import rewind
 
@@ -36,9 +36,9 @@ def back_up(opened: OpenStore, commits: BatchCommit, destination: Path) -> int:
         raise InvalidInput("a store in memory cannot be backed up", sqlstate="0A000")
     _require_new(destination)
     destination.mkdir(parents=True)
-    taken: list[Written] = []
+    taken: list[Snapshot] = []
 
-    def copy(written: Written) -> None:
+    def copy(written: Snapshot) -> None:
         opened.store.sync()
         if failpoints.armed:
             failpoints.hit("checkpoint.before")
@@ -52,7 +52,7 @@ def back_up(opened: OpenStore, commits: BatchCommit, destination: Path) -> int:
     _write_anchor(destination, opened.identity.store_id, opened.incarnation, written)
     shutil.copyfile(opened.directory / files.IDENTITY_FILE, destination / files.BACKUP_FILE)
     files.sync_directory(destination)
-    return written.snapshot.position
+    return written.position
 
 
 def restore(
@@ -90,19 +90,19 @@ def restore(
     files.read_identity(partial)
     files.sync_directory(partial)
     partial.rename(destination)
-    return written.snapshot.position
+    return written.position
 
 
 def _at_position(
     store: BatchStore, expected: int, position: int | None, participants_for: ParticipantsFor
-) -> Written:
+) -> Snapshot:
     found = find_end(store)
-    if found.snapshot.position != expected:
+    if found.position != expected:
         raise InvalidInput(
             "the backup is damaged",
             sqlstate="58030",
             expected=expected,
-            found=found.snapshot.position,
+            found=found.position,
         )
     if position is None or position == expected:
         return found
@@ -118,17 +118,17 @@ def _at_position(
         )
     if failpoints.armed:
         failpoints.hit("restore.before_rewind")
-    rewind(store, records, position, found.snapshot.catalog, participants_for)
+    rewind(store, records, position, found.catalog, participants_for)
     if failpoints.armed:
         failpoints.hit("restore.after_rewind")
     return find_end(store)
 
 
-def _write_anchor(directory: Path, store_id: bytes, incarnation: int, written: Written) -> None:
+def _write_anchor(directory: Path, store_id: bytes, incarnation: int, written: Snapshot) -> None:
     anchor = Anchor.create(directory / files.ANCHOR_FILE, store_id)
     anchor.write(
         incarnation=incarnation,
-        position=written.snapshot.position,
+        position=written.position,
         hash_=written.hash,
         state=State.CLOSED,
     )

@@ -14,7 +14,6 @@ relation in bytes 1-5, so one argument says everything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from belvedere.catalog.catalog import Catalog
@@ -40,6 +39,7 @@ class Snapshot(NamedTuple):
     batch: int
     position: int
     catalog: Catalog
+    hash: int = 0  # of the record at `position`: what the next record is chained to
 
 
 class RowChange(NamedTuple):
@@ -133,8 +133,7 @@ ParticipantsFor = Callable[[Catalog, frozenset[int]], tuple[Participant, ...]]
 """The participants that care for changes of these relations: wired in by the database."""
 
 
-@dataclass(frozen=True, slots=True)
-class Intent:
+class Intent(NamedTuple):
     """All that a commit protocol sees of a transaction."""
 
     transaction: bytes

@@ -36,6 +36,10 @@ class HeldLock(NamedTuple):
     granted: bool
 
 
+_Holder = tuple[Owner, bool]
+"""Owner and whether shared: stands for a queue of one, since nearly no lock is ever waited for."""
+
+
 @dataclass(slots=True)
 class _Request:
     owner: Owner
@@ -55,7 +59,7 @@ class LockTable:
     def __init__(self, wait_ms_max: int) -> None:
         self._wait_ms_max = wait_ms_max
         self._mutex = threading.Lock()
-        self._queues: dict[Resource, _Queue] = {}
+        self._queues: dict[Resource, _Holder | _Queue] = {}
         self._waits_on: dict[Owner, Resource] = {}
         self.acquired: Counter[str] = Counter()
         self.waited: Counter[str] = Counter()
@@ -63,20 +67,28 @@ class LockTable:
 
     def acquire(self, owner: Owner, request: LockRequest, wait_ms: int | None = None) -> bool:
         """Take the lock; True when it had to wait. The owner must not hold it already."""
-        resource = (request.kind, request.key)
-        mine = _Request(owner, request.shared)
+        kind, key, shared = request
+        resource = (kind, key)
         with self._mutex:
-            self.acquired[request.kind] += 1
-            queue = self._queues.get(resource)
-            if queue is None:
-                self._queues[resource] = _Queue([mine])
+            self.acquired[kind] += 1
+            if resource not in self._queues:
+                self._queues[resource] = (owner, shared)
                 return False
+            queue = self._queue(resource)
+            mine = _Request(owner, shared)
             if not queue.waiting and _compatible(mine, queue.granted):
                 queue.granted.append(mine)
                 return False
             self._enqueue(mine, resource, queue)
         self._wait(mine, resource, wait_ms)
         return True
+
+    def _queue(self, resource: Resource) -> _Queue:
+        """The queue of a resource that somebody holds."""
+        found = self._queues[resource]
+        if isinstance(found, tuple):
+            found = self._queues[resource] = _Queue([_Request(*found)])
+        return found
 
     def _enqueue(self, mine: _Request, resource: Resource, queue: _Queue) -> None:
         mine.wake = threading.Event()
@@ -105,7 +117,7 @@ class LockTable:
         with self._mutex:
             if mine.wake.is_set():
                 return
-            queue = self._queues[resource]
+            queue = self._queue(resource)
             holders = ", ".join(r.owner.hex()[-8:] for r in queue.granted)
             self._leave(mine, resource, queue)
         raise Unavailable(
@@ -140,7 +152,7 @@ class LockTable:
         resource = self._waits_on.get(owner)
         if resource is None:
             return
-        queue = self._queues[resource]
+        queue = self._queue(resource)
         mine = next(r for r in queue.waiting if r.owner == owner)
         ahead = queue.waiting[: queue.waiting.index(mine)]
         for other in (*queue.granted, *ahead):
@@ -155,7 +167,7 @@ class LockTable:
             for request in requests:
                 resource = (request.kind, request.key)
                 queue = self._queues[resource]
-                if not queue.waiting and len(queue.granted) == 1:
+                if isinstance(queue, tuple):
                     del self._queues[resource]
                     continue
                 queue.granted = [r for r in queue.granted if r.owner != owner]
@@ -176,7 +188,8 @@ class LockTable:
         with self._mutex:
             return [
                 HeldLock(kind, key, request.owner, request.shared, granted)
-                for (kind, key), queue in self._queues.items()
+                for (kind, key) in list(self._queues)
+                for queue in (self._queue((kind, key)),)
                 for granted, requests in ((True, queue.granted), (False, queue.waiting))
                 for request in requests
             ]

@@ -28,7 +28,6 @@ from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import identity as files
 from belvedere.txn.anchor import ACCEPT_HINT, Anchor, State
 from belvedere.txn.border import Snapshot
-from belvedere.txn.commit.batch import Written
 
 
 @dataclass(slots=True)
@@ -36,21 +35,21 @@ class OpenStore:
     """A store that passed every check, and what it takes to go on with it."""
 
     store: BatchStore
-    written: Written
+    written: Snapshot
     incarnation: int
     identity: files.Identity
     anchor: Anchor | None = None
     ownership: files.Ownership | None = None
     directory: Path | None = None
 
-    def close(self, written: Written, *, failed: bool) -> None:
+    def close(self, written: Snapshot, *, failed: bool) -> None:
         """Leave the store in order; after a failure the anchor stays as it is."""
         try:
             if self.anchor is not None and not failed:
                 self.store.sync()
                 if failpoints.armed:
                     failpoints.hit("close.before_anchor")
-                self.write_anchor(written.snapshot.position, written.hash, State.CLOSED)
+                self.write_anchor(written.position, written.hash, State.CLOSED)
                 if failpoints.armed:
                     failpoints.hit("close.after_anchor")
         finally:
@@ -169,9 +168,7 @@ def _begin(opened: OpenStore, config: Config, lost: bool, random: Callable[[int]
         failpoints.hit("open.before_incarnation")
     off = config.durability is Durability.OFF
     written = opened.written
-    opened.write_anchor(
-        written.snapshot.position, written.hash, State.OPEN_UNSYNCED if off else State.OPEN
-    )
+    opened.write_anchor(written.position, written.hash, State.OPEN_UNSYNCED if off else State.OPEN)
     if failpoints.armed:
         failpoints.hit("open.after_incarnation")
 
@@ -267,11 +264,11 @@ def next_incarnation(incarnation: int, random: Callable[[int], bytes]) -> int:
     return ((incarnation >> 32) + 1 << 32) | int.from_bytes(random(4))
 
 
-def find_end(store: BatchStore) -> Written:
+def find_end(store: BatchStore) -> Snapshot:
     """The newest state in the store, with the hash of the last record."""
     last = last_record(store)
     position, hash_ = (last.position, last.hash) if last else (0, 0)
-    return Written(Snapshot(0, position, load_catalog(store)), hash_)
+    return Snapshot(0, position, load_catalog(store), hash_)
 
 
 def load_catalog(store: BatchStore) -> catalog.Catalog:

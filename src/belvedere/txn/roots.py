@@ -20,19 +20,20 @@ RootOf = Callable[[bytes, Row, Reader], bytes]
 """(key of the row, the row, where to read ancestors) -> key of its root row."""
 
 
-def root_of(catalog: Catalog, table: int) -> RootOf:
-    """How to find the root of this table's rows, kept per catalog."""
+def root_of(catalog: Catalog, table: int) -> RootOf | None:
+    """How to find the root of this table's rows, kept per catalog; None: a row is its own root."""
     memo_key = ("root", table)
-    found = catalog.memo.get(memo_key)
-    if found is None:
+    try:
+        return catalog.memo[memo_key]  # type: ignore[return-value]
+    except KeyError:
         found = catalog.memo[memo_key] = _compile(catalog, table)
-    return found  # type: ignore[return-value]
+        return found
 
 
-def _compile(catalog: Catalog, table: int) -> RootOf:
+def _compile(catalog: Catalog, table: int) -> RootOf | None:
     path = root_path(catalog, catalog.table(table))
     if not path:
-        return lambda key, row, reader: key
+        return None
     steps = [(parent_key(catalog, fk), compiled_table(catalog, fk.parent)) for fk in path]
 
     def walk(key: bytes, row: Row, reader: Reader) -> bytes:

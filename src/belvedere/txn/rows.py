@@ -15,7 +15,7 @@ from belvedere.types import Row
 
 
 def insert(transaction: Transaction, table: CompiledTable, row: Row) -> None:
-    """Add a whole row (by slot). 23505 when its key is taken, 23502 when a column must not be NULL."""
+    """Add a whole row (by slot). 23505: its key is taken; 23502: a column must not be NULL."""
     key = table.key_of(row)
     value = _checked(table, row)
     _lock_root(transaction, table, key, row)
@@ -28,13 +28,15 @@ def update(
     transaction: Transaction, table: CompiledTable, old: Row, new: Row, value: bytes | None = None
 ) -> None:
     """Replace a row that was read through this transaction; `value` is its stored form if known."""
-    old_key, new_key = table.key_of(old), table.key_of(new)
+    old_key = table.key_of(old)
     encoded = _checked(table, new)
     _lock_root(transaction, table, old_key, old)
     if value is None:
         value = transaction.get(old_key)
+    new_key = table.key_of(new)
     if old_key == new_key:
-        _lock_root(transaction, table, new_key, new)
+        if table.table.foreign_keys:
+            _lock_root(transaction, table, new_key, new)
         transaction.write(old_key, value, encoded)
         return
     transaction.write(old_key, value, None)
@@ -66,8 +68,10 @@ def _checked(table: CompiledTable, row: Row) -> bytes:
 
 
 def _lock_root(transaction: Transaction, table: CompiledTable, key: bytes, row: Row) -> None:
-    root = root_of(transaction.catalog, table.table.id)(key, row, transaction)
-    transaction.lock(LockRequest("root", root))
+    root = root_of(transaction.snapshot.catalog, table.table.id)
+    if root is not None:
+        key = root(key, row, transaction)
+    transaction.lock(LockRequest("root", key))
 
 
 def duplicate_key(table: CompiledTable, row: Row) -> InvalidInput:

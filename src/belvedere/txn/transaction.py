@@ -36,6 +36,9 @@ from belvedere.txn.history.merge import merge_scan
 from belvedere.txn.locks import LockTable
 
 
+NOTHING: frozenset[bytes] = frozenset()
+
+
 class Savepoint(NamedTuple):
     """How long the journal was when it was set."""
 
@@ -68,16 +71,18 @@ class Transaction:
         protocol: CommitProtocol,
         locks: LockTable,
         participants_for: ParticipantsFor,
-        random8: bytes,
+        suffix: bytes,
         isolation: Isolation = SNAPSHOT,
     ) -> None:
+        """`suffix`, 8 bytes, makes the id unique; the id starts with the snapshot's position, so
+        that a later search of the log for its outcome knows where to begin."""
         self._protocol = protocol
         self._locks = locks
         self._participants_for = participants_for
         self.isolation = isolation
         self.snapshot: Snapshot = protocol.snapshot()
         self._reader: Reader = protocol.reader(self.snapshot)
-        self.id = self.snapshot.position.to_bytes(8) + random8
+        self.id = self.snapshot.position.to_bytes(8) + suffix
         self._snapshots = [self.snapshot]
         self._changes: dict[bytes, RowChange] = {}
         self._journal: list[tuple[bytes, RowChange | None]] | None = None
@@ -113,11 +118,8 @@ class Transaction:
             change = self._changes.get(key)
             if change is not None:
                 return change.new
-            if self._shows_derived(key):
-                return self._derived[key] if key in self._derived else self._read(key)
-        return self._read(key)
-
-    def _read(self, key: bytes) -> bytes | None:
+            if self._shows_derived(key) and key in self._derived:
+                return self._derived[key]
         if self._reads is not None:
             self._reads.add(key)
         return self._reader.get(key)
@@ -208,7 +210,7 @@ class Transaction:
         if key not in self._unpreviewed:
             self._unpreviewed[key] = old
         if known is None:
-            self._require_newest(key)
+            self._protocol.require_unchanged(key, self.snapshot)
             self._changes[key] = RowChange(key, old, new, self.snapshot.batch)
             if self._order is not None:
                 self._order.add(key)
@@ -216,10 +218,6 @@ class Transaction:
             self._remove(key)
         else:
             self._changes[key] = RowChange(key, known.old, new, known.seen)
-
-    def _require_newest(self, key: bytes) -> None:
-        """Fail now rather than at commit when the row has moved on since the snapshot."""
-        self._protocol.require_unchanged(key, self.snapshot)
 
     def _remove(self, key: bytes) -> None:
         del self._changes[key]
@@ -281,7 +279,7 @@ class Transaction:
                 self.id,
                 self._snapshots[0],
                 tuple(self._changes.values()),
-                frozenset(self._reads or ()),
+                frozenset(self._reads) if self._reads else NOTHING,
                 tuple(self._ranges),
                 tuple(self._held),
                 self.isolation,

@@ -15,13 +15,12 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
 
 from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.codec import accumulator, keyspace
-from belvedere.codec.record import Change, encode_record, record_hash
+from belvedere.codec.record import encode_record, record_hash
 from belvedere.config import Config
 from belvedere.errors import Corruption, Error, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
@@ -42,19 +41,11 @@ PREFIX = keyspace.ROW_PREFIX_BYTES
 CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
 
 
-class Written(NamedTuple):
-    """The newest written state: what the next commit builds on."""
-
-    snapshot: Snapshot
-    hash: int
-
-
 class BatchCommit:
     def __init__(
         self,
         store: BatchStore,
         visibility: Visibility,
-        written: Written,
         *,
         config: Config,
         clock_us: Callable[[], int],
@@ -64,14 +55,12 @@ class BatchCommit:
         """`anchor` makes (position, hash) durable; None: durability off."""
         self._store = store
         self._visibility = visibility
-        self._written = written
+        self._undo = visibility.undo.entries
         self._clock_us = clock_us
         self._participants_for = participants_for
         self._section = threading.Lock()
         self._section_wait_s = config.section_wait_ms_max / 1000
-        self._group = (
-            GroupSync(visibility, store.sync, anchor, lambda: self._written) if anchor else None
-        )
+        self._group = GroupSync(visibility, store.sync, anchor) if anchor else None
         self._failure: Unavailable | None = None
         self._shut = False
         self._outcomes: OrderedDict[bytes, int] = OrderedDict()
@@ -81,8 +70,9 @@ class BatchCommit:
         self.reader = visibility.reader
 
     @property
-    def newest(self) -> Written:
-        return self._written
+    def newest(self) -> Snapshot:
+        """The newest written state: what the next commit builds on."""
+        return self._visibility.written
 
     def commit(self, intent: Intent) -> Committed:
         if failpoints.armed:
@@ -115,11 +105,11 @@ class BatchCommit:
             self._shut = True
         self._visibility.undo.close()
 
-    def exclusively(self, action: Callable[[Written], None]) -> None:
+    def exclusively(self, action: Callable[[Snapshot], None]) -> None:
         """Run `action` in the section, when nothing is being written: checkpoints."""
         self._enter()
         try:
-            action(self._written)
+            action(self.newest)
         finally:
             self._section.release()
 
@@ -129,10 +119,9 @@ class BatchCommit:
         try:
             if failpoints.armed:
                 failpoints.hit("maintain.before_write")
-            last = self._written.snapshot
-            successor = Snapshot(last.batch + 1, last.position, last.catalog)
+            last = self.newest
+            successor = last._replace(batch=last.batch + 1)
             self._write(batch, successor, lambda: self._old_values(batch), 0)
-            self._written = Written(successor, self._written.hash)
             if failpoints.armed:
                 failpoints.hit("maintain.after_write")
         finally:
@@ -143,7 +132,9 @@ class BatchCommit:
     # -- inside the section -------------------------------------------------------------------
 
     def _enter(self) -> None:
-        if not self._section.acquire(timeout=self._section_wait_s):
+        if not self._section.acquire(blocking=False) and not self._section.acquire(
+            timeout=self._section_wait_s
+        ):
             raise Unavailable("commit section is busy", sqlstate="55P03")
         if self._shut:
             self._section.release()
@@ -159,50 +150,55 @@ class BatchCommit:
             ) from failure
 
     def _append(self, intent: Intent, time: int) -> Snapshot:
-        last, last_hash = self._written
-        position = last.position + 1
-        catalog = last.catalog
+        batch_number, position, catalog, last_hash = self._visibility.written
+        position += 1
         changes = intent.changes
-        self._require_no_conflict(intent)
+        if self._undo:
+            self._require_no_conflict(intent)
         if catalog is not intent.snapshot.catalog:
             self._require_same_objects(intent, catalog)
-        relations = frozenset([change.key[:PREFIX] for change in changes])
-        if CATALOG_PREFIX in relations:
+        prefixes = frozenset([key[:PREFIX] for key, _, _, _ in changes])
+        if CATALOG_PREFIX in prefixes:
             catalog = changed_catalog(catalog, changes)
-        participants = self._participants_for(
-            catalog, frozenset([int.from_bytes(r[1:]) for r in relations])
-        )
+        participants = catalog.memo.get(prefixes)
+        if participants is None:
+            participants = self._participants(catalog, prefixes)
+        logged = [
+            (int.from_bytes(key[1:PREFIX]), key[PREFIX:], old, new) for key, old, new, _ in changes
+        ]
         record = encode_record(
-            position,
-            last_hash,
-            catalog.version,
-            time,
-            intent.transaction,
-            [
-                Change(int.from_bytes(k[1:PREFIX]), k[PREFIX:], old, new)
-                for k, old, new, _ in changes
-            ],
+            position, last_hash, catalog.version, time, intent.transaction, logged
         )
-        batch: list[Write] = [(keyspace.log_key(position), record)]
-        batch += [(change.key, change.new) for change in changes]
-        derived = self._derive(participants, changes, catalog) if participants else []
-        batch += derived
-        successor = Snapshot(last.batch + 1, position, catalog)
+        batch: list[Write] = [(key, new) for key, _, new, _ in changes]
+        batch.append((keyspace.log_key(position), record))
+        derived: list[Write] = []
+        if participants:
+            derived = self._derive(participants, changes, catalog)  # type: ignore[arg-type]
+            batch += derived
+        successor = Snapshot(batch_number + 1, position, catalog, record_hash(record))
         self._write(batch, successor, lambda: self._images(changes, derived), 1)
-        self._written = Written(successor, record_hash(record))
         self._remember(intent.transaction, position)
         return successor
 
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
+        if key not in self._undo:
+            return
         if failpoints.armed and failpoints.planted("conflict_unchecked"):
             return
         lost_to = self._visibility.undo.changed_after(key, snapshot.batch)
         if lost_to:
             raise _conflict(lost_to, "a row it wrote was changed by another transaction")
 
+    def _participants(
+        self, catalog: Catalog, prefixes: frozenset[bytes]
+    ) -> tuple[Participant, ...]:
+        relations = frozenset(int.from_bytes(prefix[1:]) for prefix in prefixes)
+        found = catalog.memo[prefixes] = self._participants_for(catalog, relations)
+        return found
+
     def _require_no_conflict(self, intent: Intent) -> None:
         undo = self._visibility.undo
-        if not len(undo) or (failpoints.armed and failpoints.planted("conflict_unchecked")):
+        if failpoints.armed and failpoints.planted("conflict_unchecked"):
             return
         for change in intent.changes:
             lost_to = undo.changed_after(change.key, change.seen)
@@ -234,7 +230,7 @@ class BatchCommit:
             if relation >= model.FIRST_USER_ID and (
                 item is None or is_dropped(item) or item.version > planned
             ):
-                raise _conflict(self._written.snapshot.position, "a table it wrote was redefined")
+                raise _conflict(self.newest.position, "a table it wrote was redefined")
 
     def _derive(
         self,
@@ -242,7 +238,7 @@ class BatchCommit:
         changes: tuple[RowChange, ...],
         catalog: Catalog,
     ) -> list[Write]:
-        before = NewestReader(self._store, self._written.snapshot.position, catalog)
+        before = NewestReader(self._store, self.newest.position, catalog)
         writer = DerivedRows(before)
         for participant in participants:
             participant.writes(changes, before, writer)

@@ -16,7 +16,6 @@ from collections.abc import Callable
 
 from belvedere import failpoints
 from belvedere.errors import Error, Unavailable
-from belvedere.txn.border import Snapshot
 from belvedere.txn.commit.visibility import Visibility
 
 
@@ -26,14 +25,11 @@ class GroupSync:
         visibility: Visibility,
         sync: Callable[[], None],
         anchor: Callable[[int, int], None],
-        newest: Callable[[], tuple[Snapshot, int]],
     ) -> None:
-        """`newest` tells the newest written state with the hash of its record; `anchor` takes
-        position and hash."""
+        """`anchor` takes position and hash."""
         self._visibility = visibility
         self._sync = sync
         self._anchor = anchor
-        self._newest = newest
         self._turn = threading.Condition()
         self._leading = False
         self._durable = visibility.published.batch
@@ -43,7 +39,7 @@ class GroupSync:
     def wait(self, batch: int) -> None:
         """Return when everything up to `batch` is durable and published."""
         if failpoints.armed and failpoints.planted("ack_before_sync"):
-            self._visibility.publish(self._newest()[0])
+            self._visibility.publish(self._visibility.written)
             return
         while True:
             with self._turn:
@@ -72,12 +68,12 @@ class GroupSync:
                 self._turn.notify_all()
 
     def _sync_once(self) -> int:
-        state, hash_ = self._newest()
+        state = self._visibility.written
         if failpoints.armed:
             self._sync_with_failpoints()
         else:
             self._sync()
-        self._anchor(state.position, hash_)
+        self._anchor(state.position, state.hash)
         self._visibility.publish(state)
         self.groups += 1
         return state.batch

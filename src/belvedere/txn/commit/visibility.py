@@ -61,7 +61,7 @@ class Visibility:
                 self._open[snapshot.batch] = left
             else:
                 del self._open[snapshot.batch], self._snapshots[snapshot.batch]
-                if len(self.undo):
+                if self.undo.entries:
                     self._purge()
 
     def reader(self, snapshot: Snapshot) -> SnapshotReader:

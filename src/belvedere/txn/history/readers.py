@@ -23,7 +23,7 @@ T = TypeVar("T")
 class SnapshotReader:
     """The store as of a snapshot: what it holds now, with later batches undone."""
 
-    __slots__ = ("_batch", "_get", "_latch", "_store", "_undo", "_undo_get", "catalog", "position")
+    __slots__ = ("_batch", "_get", "_latch", "_store", "_undo", "_undo_entries", "catalog", "position")
 
     def __init__(
         self, store: BatchStore, undo: UndoIndex, latch: threading.Lock, snapshot: Snapshot
@@ -31,7 +31,7 @@ class SnapshotReader:
         self._store = store
         self._get = store.get
         self._undo = undo
-        self._undo_get = undo.get
+        self._undo_entries = undo.entries
         self._latch = latch
         self._batch = snapshot.batch
         self.position = snapshot.position
@@ -39,14 +39,13 @@ class SnapshotReader:
 
     def get(self, key: bytes) -> bytes | None:
         stored = self._get(key)
-        entries = self._undo_get(key)  # after the store: see UndoIndex
-        if entries is not None:
+        if key in self._undo_entries:  # after the store: see UndoIndex
             return self._undo.value_at(key, self._batch, stored)
         return stored
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         stored = self._store.multi_get(keys)
-        if len(self._undo):
+        if self._undo_entries:
             value_at, batch = self._undo.value_at, self._batch
             return [value_at(key, batch, value) for key, value in zip(keys, stored, strict=True)]
         return stored
@@ -78,7 +77,7 @@ class SnapshotReader:
         return ([value for _, value in batch] for batch in pairs)
 
     def _overlay(self, start: bytes, end: bytes) -> Overlay:
-        if not len(self._undo):
+        if not self._undo_entries:
             return {}
         with self._latch:
             return self._undo.images(start, end, self._batch)

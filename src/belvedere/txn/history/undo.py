@@ -52,7 +52,7 @@ class UndoIndex:
         self._open_scratch = open_scratch
         self._scratch: BatchStore | None = None
         self._spilled = 0
-        self.get = self._entries.get  # one look-up on the point-read path
+        self.entries = self._entries  # for the two hot questions: is it empty, is this key in it
 
     def __len__(self) -> int:
         return len(self._entries)
