@@ -15,8 +15,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from belvedere.catalog import model
-from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Index, State
+from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.catalog.model import Index, State, Table
 from belvedere.codec import keyspace
 from belvedere.codec.record import Record, decode_record
 from belvedere.errors import Corruption
@@ -95,7 +95,8 @@ def _apply(
     after = catalog
     if any(change.key.startswith(CATALOG_PREFIX) for change in changes):
         after = changed_catalog(catalog, changes)
-    derived = _derived(changes, store, catalog, group.position, participants_for)
+    # By the catalog after them: columns are only ever added, so it reads the older rows too.
+    derived = _derived(changes, store, after, group.position, participants_for)
     store.write([*group.log, *group.new.items(), *derived])
     if after is not catalog:
         _settle_indexes(store, catalog, after, participants_for)
@@ -109,7 +110,8 @@ def _derived(
     position: int,
     participants_for: ParticipantsFor,
 ) -> list[Write]:
-    relations = frozenset(int.from_bytes(key[1:5]) for key in {c.key[:5] for c in changes})
+    touched = {int.from_bytes(prefix[1:]) for prefix in {c.key[:5] for c in changes}}
+    relations = frozenset(id_ for id_ in touched if _is_live_table(catalog.get(id_)))
     participants = participants_for(catalog, relations)
     if not participants:
         return []
@@ -118,6 +120,10 @@ def _derived(
     for participant in participants:
         participant.writes(changes, reader, writer)
     return writer.writes()
+
+
+def _is_live_table(item: model.AnyObject | None) -> bool:
+    return isinstance(item, Table) and not is_dropped(item)
 
 
 def _settle_indexes(
@@ -162,7 +168,8 @@ def rewind(
     changes = tuple(
         RowChange(key, current[key], before[key]) for key in keys if current[key] != before[key]
     )
-    derived = _derived(changes, store, earlier, position, participants_for)
+    # By the later catalog, which reads the earlier rows too; indexes that it lacks are filled anew.
+    derived = _derived(changes, store, catalog, position, participants_for)
     log = keyspace.log_range(position, keyspace.POSITION_MAX)
     store.write([*before.items(), *derived])
     _settle_indexes(store, catalog, earlier, participants_for)

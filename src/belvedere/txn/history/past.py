@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from belvedere.catalog import model
-from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.catalog import Catalog, empty
 from belvedere.codec import keyspace
 from belvedere.codec.record import Record
 from belvedere.errors import Unsupported
@@ -36,9 +36,11 @@ def catalog_before(catalog: Catalog, before: dict[bytes, bytes | None]) -> Catal
     """The catalog as it was before the catalog changes among `before`."""
     prefix = keyspace.row_prefix(model.CATALOG_RELATION)
     changed: dict[int, model.AnyObject | None] = {}
+    new_store = empty()
     for key, old in before.items():
         if key.startswith(prefix):
-            changed[int.from_bytes(key[-8:]) - 2**63] = None if old is None else model.decode(old)
+            id_ = int.from_bytes(key[-8:]) - 2**63
+            changed[id_] = new_store.get(id_) if old is None else model.decode(old)
     return catalog.replaced(changed) if changed else catalog
 
 
