@@ -23,6 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("__init__",),
     ("interfaces",),
+    ("benchmarks", "proof"),
     ("database",),
     ("session",),
     ("pipeline", "advisor"),

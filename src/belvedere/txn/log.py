@@ -14,16 +14,17 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Iterator
-
-import pyarrow as pa
+from typing import TYPE_CHECKING
 
 from belvedere import failpoints
 from belvedere.codec import keyspace
 from belvedere.codec.record import Record, decode_record
-from belvedere.codec.record_arrow import records_to_arrow
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.batch import BatchStore
 from belvedere.txn.commit.visibility import Visibility
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _CONSUMER = "consumer/"
 _POSITION = struct.Struct(">Q")
@@ -76,6 +77,8 @@ class Log:
         self, after: int, through: int | None = None, *, batch_rows: int = 8192
     ) -> Iterator[pa.RecordBatch]:
         """One row a change: position, time, transaction, relation, kind, key, old, new."""
+        from belvedere.codec.record_arrow import records_to_arrow  # heavy
+
         for batch in self.read_bytes(after, through, batch_rows=batch_rows):
             yield records_to_arrow(batch)
 

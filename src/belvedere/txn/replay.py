@@ -36,6 +36,7 @@ class _Group:
     log: list[Write] = field(default_factory=list)
     old: dict[bytes, bytes | None] = field(default_factory=dict)
     new: dict[bytes, bytes | None] = field(default_factory=dict)
+    relations: set[int] = field(default_factory=set)
     position: int = 0
 
     def changes(self) -> tuple[RowChange, ...]:
@@ -74,8 +75,7 @@ def replay(
 def _collect(record: Record, data: bytes, group: _Group, prefixes: dict[int, bytes]) -> bool:
     group.log.append((keyspace.log_key(record.position), data))
     group.position = record.position
-    old_rows, new_rows = group.old, group.new
-    schema_change = False
+    old_rows, new_rows, relations = group.old, group.new, group.relations
     for relation, key, old, new in record.changes():
         prefix = prefixes.get(relation)
         if prefix is None:
@@ -84,8 +84,8 @@ def _collect(record: Record, data: bytes, group: _Group, prefixes: dict[int, byt
         if whole not in new_rows:
             old_rows[whole] = old
         new_rows[whole] = new
-        schema_change |= relation == model.CATALOG_RELATION
-    return schema_change
+        relations.add(relation)
+    return model.CATALOG_RELATION in relations
 
 
 def _apply(

@@ -1,0 +1,116 @@
+"""What a benchmark measured, as a table and as JSON, with the hardware, the seed and the commit.
+
+A figure stands beside the baseline it was measured with in the same run; `goal` says what the ratio
+(or, without a baseline, the value) should be. Rounds of both sides alternate, and each side is
+judged by its better quarter, so that a noisy neighbour hurts both alike.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+from rich.console import Console
+from rich.table import Table
+
+
+@dataclass(frozen=True, slots=True)
+class Figure:
+    """`goal` reads like '<= 2 ratio' or '>= 200000 value'."""
+
+    name: str
+    value: float
+    unit: str
+    goal: str = ""
+    baseline: float | None = None
+
+    @property
+    def ratio(self) -> float | None:
+        return None if not self.baseline else self.value / self.baseline
+
+    @property
+    def met(self) -> bool | None:
+        """Whether the goal was reached; None when there is none."""
+        if not self.goal:
+            return None
+        comparison, bound, what = self.goal.split()
+        found = self.ratio if what == "ratio" else self.value
+        assert found is not None
+        return found <= float(bound) if comparison == "<=" else found >= float(bound)
+
+
+@dataclass(slots=True)
+class Report:
+    workload: str
+    seed: int
+    figures: list[Figure] = field(default_factory=list)
+
+    def add(self, figure: Figure) -> None:
+        self.figures.append(figure)
+
+    def print(self, console: Console | None = None) -> None:
+        table = Table(title=f"{self.workload} (seed {self.seed}, {hardware()}, {commit()})")
+        for heading in ("measured", "value", "unit", "baseline", "ratio", "goal", ""):
+            table.add_column(
+                heading, justify="left" if heading in ("measured", "unit") else "right"
+            )
+        for figure in self.figures:
+            table.add_row(
+                figure.name,
+                _number(figure.value),
+                figure.unit,
+                _number(figure.baseline),
+                _number(figure.ratio),
+                figure.goal.removesuffix(" ratio").removesuffix(" value"),
+                {True: "met", False: "missed", None: ""}[figure.met],
+            )
+        (console or Console()).print(table)
+
+    def write_json(self, path: Path) -> None:
+        rows = [{**asdict(f), "ratio": f.ratio, "met": f.met} for f in self.figures]
+        about = {"workload": self.workload, "seed": self.seed}
+        about |= {"hardware": hardware(), "commit": commit(), "time": time.time()}
+        path.write_text(json.dumps({**about, "figures": rows}, indent=2) + "\n")
+
+
+def alternate(rounds: int, *sides: Callable[[], float]) -> list[float]:
+    """Run the sides in turn, `rounds` times; the better quarter of what each returned."""
+    taken: list[list[float]] = [[] for _ in sides]
+    for _ in range(rounds):
+        for side, times in zip(sides, taken, strict=True):
+            times.append(side())
+    return [sorted(times)[len(times) // 4] for times in taken]
+
+
+def microseconds_each(count: int, work: Callable[[], object]) -> float:
+    """Run `work`, which does `count` things; microseconds for one."""
+    start = time.perf_counter()
+    work()
+    return (time.perf_counter() - start) / count * 1e6
+
+
+def hardware() -> str:
+    return f"{os.cpu_count()} cpus, {platform.machine()}, python {platform.python_version()}"
+
+
+def commit() -> str:
+    """The commit of the checkout this runs from, or the installed version's absence of one."""
+    here = Path(__file__).resolve().parent
+    command = ["git", "-C", str(here), "rev-parse", "--short", "HEAD"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+    except (OSError, subprocess.CalledProcessError):
+        return "installed package"
+    return "commit " + found.stdout.strip()
+
+
+def _number(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
