@@ -24,7 +24,7 @@ Write = tuple[bytes, bytes | None]
 
 
 class BatchStore(Protocol):
-    """Ordered bytes to bytes. Any method may raise Unavailable or Corruption, never a bare error."""
+    """Ordered bytes to bytes. Every call may raise Unavailable or Corruption, no bare error."""
 
     def get(self, key: bytes) -> bytes | None:
         """The newest value of `key`, or None."""
@@ -85,8 +85,7 @@ class SortedFileWriter(Protocol):
 
 def check_pair(key: bytes, value: bytes | None) -> None:
     """InvalidInput for a pair no store takes."""
-    if not isinstance(key, bytes) or not (value is None or isinstance(value, bytes)):
-        raise InvalidInput("keys and values must be bytes", sqlstate="42804")
+    check_bytes(key, value)
     if len(key) > KEY_BYTES_MAX:
         raise InvalidInput(
             "key is too long", sqlstate="54000", key_bytes=len(key), key_bytes_max=KEY_BYTES_MAX
@@ -100,7 +99,15 @@ def check_pair(key: bytes, value: bytes | None) -> None:
         )
 
 
-def check_scan(limit: int | None, batch_rows: int) -> None:
+def check_bytes(*given: bytes | None) -> None:
+    """InvalidInput for anything but bytes and None."""
+    for one in given:
+        if one is not None and not isinstance(one, bytes):
+            raise InvalidInput("keys and values must be bytes", sqlstate="42804")
+
+
+def check_scan(start: bytes, end: bytes | None, limit: int | None, batch_rows: int) -> None:
     """InvalidInput for a scan that could not end or could not start."""
+    check_bytes(start, end)
     if batch_rows < 1 or (limit is not None and limit < 0):
         raise InvalidInput("scan limits cannot be negative", limit=limit, batch_rows=batch_rows)

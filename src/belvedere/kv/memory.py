@@ -23,6 +23,7 @@ from belvedere.kv.batch import (
     Pair,
     SortedFileWriter,
     Write,
+    check_bytes,
     check_pair,
     check_scan,
 )
@@ -48,12 +49,14 @@ class MemoryStore:
         return cls(read_pair_file(directory / CHECKPOINT_FILE))
 
     def get(self, key: bytes) -> bytes | None:
+        check_bytes(key)
         with self._lock:
             self._check_open()
             value: bytes | None = self._pairs.get(key)
             return value
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        check_bytes(*keys)
         with self._lock:
             self._check_open()
             return list(map(self._pairs.get, keys))
@@ -67,7 +70,7 @@ class MemoryStore:
         limit: int | None = None,
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
-        check_scan(limit, batch_rows)
+        check_scan(start, end, limit, batch_rows)
         with self._lock:
             self._check_open()
         return self._batches(start, end, reverse, limit, batch_rows)
@@ -90,6 +93,7 @@ class MemoryStore:
                     self._pairs[key] = value
 
     def delete_range(self, start: bytes, end: bytes) -> None:
+        check_bytes(start, end)
         with self._lock:
             self._check_open()
             for key in list(self._range(start, end, reverse=False)):

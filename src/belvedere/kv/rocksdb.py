@@ -34,6 +34,7 @@ from belvedere.kv.batch import (
     Pair,
     SortedFileWriter,
     Write,
+    check_bytes,
     check_pair,
     check_scan,
 )
@@ -113,7 +114,7 @@ class RocksStore:
         limit: int | None = None,
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
-        check_scan(limit, batch_rows)
+        check_scan(start, end, limit, batch_rows)
         self._check_open()
         take = take_pairs_back if reverse else take_pairs
         return Scan(
@@ -130,7 +131,7 @@ class RocksStore:
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        check_scan(None, batch_rows)
+        check_scan(start, end, None, batch_rows)
         self._check_open()
         return Scan(
             self,
@@ -162,6 +163,7 @@ class RocksStore:
             raise self.failed(error) from error
 
     def delete_range(self, start: bytes, end: bytes) -> None:
+        check_bytes(start, end)
         self._check_open()
         if end <= start:
             return

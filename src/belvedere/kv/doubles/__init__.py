@@ -1,0 +1,1 @@
+"""Stores that help tests: one compares, one records, some fail or lose power on request."""
