@@ -21,8 +21,8 @@ from belvedere.codec import keyspace
 from belvedere.codec.record import Record, decode_record
 from belvedere.errors import Corruption
 from belvedere.kv.batch import BatchStore, Write
-from belvedere.txn.border import ParticipantsFor, RowChange
-from belvedere.txn.commit.batch import CATALOG_PREFIX, DerivedRows, changed_catalog
+from belvedere.txn.border import Participant, ParticipantsFor, RowChange
+from belvedere.txn.commit.batch import DerivedRows, changed_catalog
 from belvedere.txn.history.past import catalog_before, undone
 from belvedere.txn.history.readers import NewestReader
 
@@ -91,12 +91,12 @@ def _collect(record: Record, data: bytes, group: _Group, prefixes: dict[int, byt
 def _apply(
     group: _Group, store: BatchStore, catalog: Catalog, participants_for: ParticipantsFor
 ) -> Catalog:
-    changes = group.changes()
-    after = catalog
-    if any(change.key.startswith(CATALOG_PREFIX) for change in changes):
-        after = changed_catalog(catalog, changes)
+    after, derived = catalog, []
+    if model.CATALOG_RELATION in group.relations:
+        after = changed_catalog(catalog, group.changes())
     # By the catalog after them: columns are only ever added, so it reads the older rows too.
-    derived = _derived(changes, store, after, group.position, participants_for)
+    if _participants(group.relations, after, participants_for):
+        derived = _derived(group.changes(), store, after, group.position, participants_for)
     store.write([*group.log, *group.new.items(), *derived])
     if after is not catalog:
         _settle_indexes(store, catalog, after, participants_for)
@@ -111,15 +111,18 @@ def _derived(
     participants_for: ParticipantsFor,
 ) -> list[Write]:
     touched = {int.from_bytes(prefix[1:]) for prefix in {c.key[:5] for c in changes}}
-    relations = frozenset(id_ for id_ in touched if _is_live_table(catalog.get(id_)))
-    participants = participants_for(catalog, relations)
-    if not participants:
-        return []
     reader = NewestReader(store, position, catalog)
     writer = DerivedRows(reader)
-    for participant in participants:
+    for participant in _participants(touched, catalog, participants_for):
         participant.writes(changes, reader, writer)
     return writer.writes()
+
+
+def _participants(
+    relations: set[int], catalog: Catalog, participants_for: ParticipantsFor
+) -> tuple[Participant, ...]:
+    live = frozenset(id_ for id_ in relations if _is_live_table(catalog.get(id_)))
+    return participants_for(catalog, live)
 
 
 def _is_live_table(item: model.AnyObject | None) -> bool:
