@@ -23,7 +23,7 @@ from typing import Self, TypeVar
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Table
+from belvedere.catalog.model import Index, State, Table
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec import keyspace
 from belvedere.config import Config, Durability
@@ -31,8 +31,7 @@ from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
-from belvedere.txn import token
-from belvedere.txn.anchor import State
+from belvedere.txn import anchor, token
 from belvedere.txn.backup import back_up, restore
 from belvedere.txn.border import SNAPSHOT, Committed, Isolation, Participant, Reader
 from belvedere.txn.commit.batch import BatchCommit
@@ -47,6 +46,7 @@ from belvedere.txn.recovery import OpenStore, open_directory, open_memory
 from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
+from belvedere.views.build import fill_index, unfinished
 from belvedere.views.rekey import CompileExpression, index_participants, no_expressions
 
 MEMORY = ":memory:"
@@ -107,7 +107,11 @@ class Database:
             opened = open_directory(
                 Path(path), config, random, create=create, accept_data_loss=accept_data_loss
             )
-        return Database(opened, config, random=random, compile_expression=compile_expression)
+        db = Database(opened, config, random=random, compile_expression=compile_expression)
+        left = [index.id for index in unfinished(db.catalog)]
+        if left:
+            db._drop_unfinished(left)
+        return db
 
     # -- transactions -------------------------------------------------------------------------
 
@@ -163,15 +167,42 @@ class Database:
         return self.visibility.published.catalog
 
     def change_schema(self, change: Callable[[Edit], T]) -> T:
-        """Apply a change of the catalog as one transaction; again when another one was first."""
+        """Apply a change of the catalog as one transaction; again when another one was first.
+        Returns when the indexes it made are filled; when that fails, they are gone again."""
+        made: list[int] = []
 
         def apply(transaction: Transaction) -> T:
             edit = Edit(transaction.catalog)
             result = change(edit)
+            made[:] = [i.id for i in unfinished(edit.catalog) if i.id >= edit.before.head.next_id]
             apply_edit(transaction, edit)
             return result
 
-        return self.run(apply)
+        result = self.run(apply)
+        for id_ in made:
+            self._finish(id_, made)
+        return result
+
+    def _finish(self, id_: int, made: list[int]) -> None:
+        """Fill an index and let it be read; on failure drop all that were made with it."""
+        try:
+            index = self.catalog.get(id_)
+            if not isinstance(index, Index) or index.state is not State.BUILDING:
+                return
+            fill_index(self.commits, self.catalog, index, self._compile_expression)
+            self.change_schema(lambda edit: edit.set_state(id_, State.READY))
+        except BaseException:
+            self._drop_unfinished(made)
+            raise
+
+    def _drop_unfinished(self, ids: list[int]) -> None:
+        def drop(edit: Edit) -> None:
+            for id_ in ids:
+                item = edit.catalog.get(id_)
+                if isinstance(item, Index) and item.state is not State.DROPPED:
+                    edit.drop_index(id_)
+
+        self.change_schema(drop)
 
     def table(self, name: str, schema: str = "public") -> CompiledTable:
         catalog = self.catalog
@@ -285,7 +316,7 @@ class Database:
     # -- wiring -------------------------------------------------------------------------------
 
     def _anchor(self, position: int, hash_: int) -> None:
-        self._opened.write_anchor(position, hash_, State.OPEN)
+        self._opened.write_anchor(position, hash_, anchor.State.OPEN)
 
     def _next_suffix(self) -> bytes:
         """What makes a transaction id unique: 4 random bytes of this process, and a count."""

@@ -119,10 +119,11 @@ class RekeyParticipant:
         for key, value in added:
             taken = key in seen or (key not in removed and reader.get(key) is not None)
             if taken:
-                raise self._duplicate(value)
+                raise self.duplicate(value)
             seen.add(key)
 
-    def _duplicate(self, value: bytes) -> InvalidInput:
+    def duplicate(self, value: bytes) -> InvalidInput:
+        """The error for an entry whose key is taken."""
         index, table = self._index.index, self._table.table
         values = self._index.layout.decode(value)[: len(index.parts)]
         names = [

@@ -113,13 +113,15 @@ class BatchCommit:
         finally:
             self._section.release()
 
-    def write_derived(self, batch: Sequence[Write], claimed: Snapshot | None = None) -> None:
-        """Write rows that are not logged (views, watermarks) as one batch of its own."""
+    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
+        """Write rows that are not logged (views, watermarks, index entries being built) as one
+        batch: `make` gets the newest state, which cannot change until its rows are written."""
         self._enter()
         try:
+            last = self.newest
+            batch = make(NewestReader(self._store, last.position, last.catalog))
             if failpoints.armed:
                 failpoints.hit("maintain.before_write")
-            last = self.newest
             successor = last._replace(batch=last.batch + 1)
             self._write(batch, successor, lambda: self._old_values(batch), 0)
             if failpoints.armed:

@@ -1,0 +1,85 @@
+"""Filling an index of a table that has rows already, while writers go on.
+
+The index is in the catalog first, in state BUILDING, so every commit from then on maintains its
+entries. The rows that were there before are then walked in chunks; each chunk is read and its
+entries are written inside the commit section, so no row can change in between, and an entry is
+right from the moment it is written. A row seen twice (by a commit and by its chunk) gives the same
+entry twice. Nobody reads the index before it is READY.
+
+A failed build leaves nothing: the index is dropped again, with its entries. One that was cut short
+by a crash is dropped when the store is opened.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from belvedere import failpoints
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Index, State
+from belvedere.catalog.relation import compiled_table
+from belvedere.kv.batch import Write
+from belvedere.txn.border import Reader
+from belvedere.txn.commit.batch import BatchCommit
+from belvedere.views.rekey import CompileExpression, RekeyParticipant
+
+CHUNK_ROWS = 256
+
+Progress = Callable[[int], None]
+"""Told the number of rows walked so far."""
+
+
+def unfinished(catalog: Catalog) -> tuple[Index, ...]:
+    """The indexes that are not filled yet."""
+    return tuple(
+        index
+        for table in catalog.tables
+        for index in catalog.indexes_of(table.id)
+        if index.state is State.BUILDING
+    )
+
+
+def fill_index(
+    commits: BatchCommit,
+    catalog: Catalog,
+    index: Index,
+    compile_expression: CompileExpression,
+    progress: Progress | None = None,
+) -> None:
+    """Write the entries of every row of the index's table. 23505 when values are not unique."""
+    table = compiled_table(catalog, index.table)
+    participant = RekeyParticipant(catalog, index, compile_expression)
+    start, done = table.start, 0
+    while True:
+        walked: list[bytes] = []
+
+        def chunk(
+            reader: Reader, start: bytes = start, walked: list[bytes] = walked
+        ) -> list[Write]:
+            rows = next(iter(reader.scan(start, table.end, limit=CHUNK_ROWS)), [])
+            walked.extend(key for key, _ in rows)
+            return list(_entries(participant, (value for _, value in rows), reader))
+
+        commits.derive(chunk)
+        if not walked:
+            return
+        start, done = walked[-1] + b"\0", done + len(walked)
+        if failpoints.armed:
+            failpoints.hit("backfill.chunk")
+        if progress is not None:
+            progress(done)
+
+
+def _entries(
+    participant: RekeyParticipant, values: Iterable[bytes], reader: Reader
+) -> Iterable[Write]:
+    mine: dict[bytes, bytes] = {}
+    for value in values:
+        entry = participant.entry(value)
+        if entry is not None:
+            key, stored = entry
+            known = mine.get(key) or reader.get(key)
+            if known is not None and known != stored:
+                raise participant.duplicate(stored)
+            mine[key] = stored
+    return mine.items()
