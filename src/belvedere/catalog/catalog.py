@@ -75,7 +75,9 @@ class Catalog:
             else:
                 objects[id_] = item
         successor = Catalog(objects)
-        successor.compiled = {k: v for k, v in self.compiled.items() if k not in changed}
+        # Copied in one step: other threads may be compiling.
+        kept = self.compiled.copy()
+        successor.compiled = {k: v for k, v in kept.items() if k not in changed}
         return successor
 
     # -- by id and name -----------------------------------------------------------------------
