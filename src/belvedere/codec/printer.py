@@ -34,7 +34,7 @@ _PLAIN_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 class RelationDescription:
     """What the printer has to know of a relation.
 
-    `layout` None: the value is not a row. `accumulates`: the value is linear view state, and the
+    `layout` None: the value is not a row; `text` may know how to print it. `accumulates`: the value is linear view state, and the
     layout, if there is one, is its payload's. A column name of None is a dropped column.
     """
 
@@ -43,6 +43,7 @@ class RelationDescription:
     layout: RowLayout | None
     columns: tuple[str | None, ...]
     accumulates: bool = False
+    text: Callable[[bytes], str] | None = None
 
 
 Describe = Callable[[int], RelationDescription | None]
@@ -165,6 +166,8 @@ def _print_key(key: bytes, description: RelationDescription | None) -> str:
 
 
 def _print_value(value: bytes, description: RelationDescription | None) -> str:
+    if description is not None and description.text is not None:
+        return description.text(value)
     if description is None:
         return print_raw(value)
     try:

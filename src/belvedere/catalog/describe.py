@@ -1,0 +1,80 @@
+"""What the printer has to know of each relation, from the catalog."""
+
+from __future__ import annotations
+
+import msgspec
+
+from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.catalog.model import (
+    CATALOG_RELATION,
+    SEQUENCE_RELATION,
+    Index,
+    Table,
+    decode,
+)
+from belvedere.catalog.relation import compiled_index, compiled_table
+from belvedere.codec.keys import KeyCodec, KeyColumn
+from belvedere.codec.keyspace import row_prefix
+from belvedere.codec.printer import Describe, RelationDescription, print_bytes, print_name
+from belvedere.codec.rows import RowLayout, Slot
+from belvedere.types import BIGINT
+
+
+def describer(catalog: Catalog) -> Describe:
+    """How to print the relations of this catalog; dropped ones are not known any more."""
+
+    def describe(relation: int) -> RelationDescription | None:
+        if relation in (CATALOG_RELATION, SEQUENCE_RELATION):
+            return _system(relation)
+        item = catalog.get(relation)
+        if item is None or is_dropped(item):
+            return None
+        if isinstance(item, Table):
+            return _table(catalog, item)
+        if isinstance(item, Index):
+            return _index(catalog, item)
+        return None
+
+    return describe
+
+
+def _system(relation: int) -> RelationDescription:
+    key = KeyCodec((KeyColumn(BIGINT),), row_prefix(relation))
+    if relation == CATALOG_RELATION:
+        return RelationDescription("belvedere.catalog", key, None, (), text=_object_text)
+    layout = RowLayout((Slot(BIGINT, None),))
+    return RelationDescription("belvedere.sequences", key, layout, ("reserved through",))
+
+
+def _object_text(value: bytes) -> str:
+    try:
+        item = decode(value)
+    except msgspec.DecodeError:
+        return print_bytes(value)
+    fields = [f"{type(item).__name__} {print_name(item.name)}", f"version {item.version}"]
+    columns = getattr(item, "columns", ())
+    if columns:
+        fields.append("columns " + ", ".join(print_name(column.name) for column in columns))
+    if getattr(item, "state", None) is not None:
+        fields.append(str(item.state))  # type: ignore[union-attr]
+    return "{" + "; ".join(fields) + "}"
+
+
+def _table(catalog: Catalog, table: Table) -> RelationDescription:
+    compiled = compiled_table(catalog, table.id)
+    names = tuple(None if column.dropped else column.name for column in table.columns)
+    return RelationDescription(_name(catalog, table), compiled.key, compiled.layout, names)
+
+
+def _index(catalog: Catalog, index: Index) -> RelationDescription:
+    compiled = compiled_index(catalog, index.id)
+    table = catalog.table(index.table)
+    slots = [part.slot for part in index.parts] + [*table.primary_key, *index.include]
+    names = tuple("expression" if s is None else table.columns[s].name for s in slots)
+    key = compiled.unique_key if index.unique else compiled.key
+    return RelationDescription(_name(catalog, index), key, compiled.layout, names)
+
+
+def _name(catalog: Catalog, item: Table | Index) -> str:
+    schema = next(schema.name for schema in catalog.schemas if schema.id == item.schema)
+    return item.name if schema == "public" else f"{schema}.{item.name}"

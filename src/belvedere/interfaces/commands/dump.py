@@ -1,0 +1,96 @@
+"""`belvedere dump PATH`: everything a store holds, readable, in the order of its keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.catalog.describe import describer
+from belvedere.catalog.model import AnyObject, Index, Sequence, Table, View
+from belvedere.codec import keyspace
+from belvedere.codec.printer import print_name, print_pair
+from belvedere.config import Config, Durability
+from belvedere.database import Database
+from belvedere.kv.batch import Pair
+
+
+def dump(path: Path, limit: int | None = None) -> Iterator[str]:
+    """The lines of the dump; `limit` rows of each relation and of the log at most."""
+    with Database.open(path, Config(durability=Durability.OFF), create=False) as db:
+        yield from dump_database(db, limit)
+
+
+def dump_database(db: Database, limit: int | None = None) -> Iterator[str]:
+    catalog = db.catalog
+    yield f"store at position {db.position}, incarnation {db.incarnation:x}"
+    yield f"format {keyspace.STORE_FORMAT}, catalog version {catalog.version}"
+    yield ""
+    yield "# what exists"
+    for item in sorted(catalog.objects.values(), key=lambda item: item.id):
+        yield from _object(catalog, item)
+    start, end = keyspace.meta_range()
+    yield from _section(db, "meta", start, end, limit)
+    start, end = keyspace.log_range(0, keyspace.POSITION_MAX)
+    yield from _section(db, "log, oldest first", start, end, limit)
+    start, end = keyspace.watermark_range()
+    yield from _section(db, "watermarks", start, end, limit)
+    for item in sorted(catalog.objects.values(), key=lambda item: item.id):
+        if isinstance(item, Table | Index | View) and not is_dropped(item):
+            start, end = keyspace.relation_range(item.id)
+            yield from _section(db, f"rows of {print_name(item.name)}", start, end, limit)
+    start, end = keyspace.relation_range(model.SEQUENCE_RELATION)
+    yield from _section(db, "sequences", start, end, limit)
+
+
+def _section(
+    db: Database, title: str, start: bytes, end: bytes, limit: int | None
+) -> Iterator[str]:
+    describe = describer(db.catalog)
+    pairs: Iterator[Pair] = (pair for batch in db.store.scan(start, end) for pair in batch)
+    lines = [print_pair(key, value, describe) for key, value in islice(pairs, limit)]
+    left = sum(1 for _ in pairs)
+    if lines:
+        yield ""
+        yield f"# {title}"
+        yield from lines
+        if left:
+            yield f"... and {left} more"
+
+
+def _object(catalog: Catalog, item: AnyObject) -> Iterator[str]:
+    name = print_name(item.name)
+    match item:
+        case Table():
+            yield f"table {name} (relation {item.id}{', dropped' if is_dropped(item) else ''})"
+            yield from _columns(item)
+            for key in item.foreign_keys:
+                yield f"  foreign key {print_name(key.name)} to relation {key.parent}"
+        case Index():
+            parts = ", ".join(_part(catalog, item, part) for part in item.parts)
+            unique = "unique " if item.unique else ""
+            yield f"{unique}index {name} (relation {item.id}, {item.state}) on ({parts})"
+        case Sequence():
+            yield f"sequence {name} (id {item.id})"
+        case View():
+            yield f"view {name} (relation {item.id}, {item.maintenance}, {item.state})"
+            yield f"  as {item.definition}"
+
+
+def _columns(table: Table) -> Iterator[str]:
+    for column in table.columns:
+        if not column.dropped:
+            words = [print_name(column.name), str(column.type)]
+            words += ["not null"] if column.not_null else []
+            words += [f"default {column.default}"] if column.default else []
+            words += ["primary key"] if column.slot in table.primary_key else []
+            yield "  " + " ".join(words)
+
+
+def _part(catalog: Catalog, index: Index, part: model.KeyPart) -> str:
+    table = catalog.objects[index.table]
+    assert isinstance(table, Table)
+    text = part.expression if part.slot is None else print_name(table.columns[part.slot].name)
+    return f"{text} desc" if part.descending else f"{text}"
