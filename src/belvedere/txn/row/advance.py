@@ -48,8 +48,8 @@ def snapshot(node: Node, at_least: int = 0) -> Step[int]:
 
 def latest(node: Node) -> Step[int]:
     """A position not older than any commit acknowledged before this began."""
-    counter = layout.number((yield Get(layout.COUNTER_ROW)), layout.NUMBER, layout.COUNTER_ROW)
     positions, _, _ = yield from read_positions()
+    counter = layout.number((yield Get(layout.COUNTER_ROW)), layout.NUMBER, layout.COUNTER_ROW)
     if positions.applied > counter:
         raise Corruption(
             "row was altered: more was applied than handed out",

@@ -8,13 +8,14 @@ reader takes the newest fold at or below its snapshot and adds the deltas after 
 
 from __future__ import annotations
 
-from belvedere.kv.cell import Get, Mutate, Put, Step
+from belvedere.kv.cell import Begin, Get, Mutate, Put, Step
 from belvedere.txn.row import advance, layout
 from belvedere.txn.row import cells as data
 
 
 def fold(row: bytes) -> Step[int]:
     """Fold one row as of `applied`; returns that position (0 when there was nothing to fold)."""
+    yield Begin()
     positions, _, _ = yield from advance.read_positions()
     as_of = positions.applied
     cells = yield Get(row, None, as_of, all_versions=True)
