@@ -18,7 +18,7 @@ from belvedere.execution.run import Rows, Run
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Accumulator, Function
-from belvedere.types import Row
+from belvedere.types import Row, SqlType
 
 Step = Callable[[Any, Row], Any]
 """The state after one more row."""
@@ -41,9 +41,9 @@ CompiledCall = Callable[[Run], Reckoner]
 
 
 def compile_call(context: Context, call: e.AggregateCall) -> CompiledCall:
-    accumulator = accumulator_of(call.function)
     ordered_set = call.function.direct is not None
     inputs = tuple(key.expression for key in call.order_by) if ordered_set else call.arguments
+    accumulator = accumulator_of(call.function, tuple([one.type for one in inputs]))
     arguments = context.tuple_of(inputs)
     keep = None if call.filter is None else context.truth_of(call.filter)
     if not call.distinct and not call.order_by:
@@ -51,10 +51,11 @@ def compile_call(context: Context, call: e.AggregateCall) -> CompiledCall:
     return _collecting(context, call, accumulator, arguments, keep)
 
 
-def accumulator_of(function: Function) -> Accumulator:
-    if not isinstance(function.python, Accumulator):
+def accumulator_of(function: Function, types: tuple[SqlType, ...]) -> Accumulator:
+    form = function.python if function.specialize is None else function.specialize(types)
+    if not isinstance(form, Accumulator):
         raise Unsupported("function is not an aggregate", name=function.name)
-    return function.python
+    return form
 
 
 def _stepping(

@@ -18,9 +18,19 @@ Wrap = Callable[[n.Node, Rows], Rows]
 
 def compile_plan(catalog: Catalog, node: n.Node, wrap: Wrap | None = None) -> Rows:
     """The rows of a plan, by Python closures made for it."""
+    return compile_with(catalog, node, lambda inner: None, wrap)
+
+
+def compile_with(
+    catalog: Catalog,
+    node: n.Node,
+    elsewhere: Callable[[n.Node], Rows | None],
+    wrap: Wrap | None = None,
+) -> Rows:
+    """Like `compile_plan`, but each node is first offered to another tier."""
 
     def plan(inner: n.Node) -> Rows:
-        compiled = _compile(context, inner)
+        compiled = elsewhere(inner) or _compile(context, inner)
         return compiled if wrap is None else wrap(inner, compiled)
 
     context = Context(catalog, plan)

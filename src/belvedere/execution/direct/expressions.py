@@ -24,6 +24,7 @@ from belvedere.execution.run import Rows
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Function
+from belvedere.types import SqlType
 
 CompilePlan = Callable[[n.Node], Rows]
 ColumnText = Callable[[int], str]
@@ -125,8 +126,9 @@ class Writer:
             case e.Quantified():
                 operand, array = self.value(expression.operand), self.value(expression.array)
                 every = expression.quantifier is e.Quantifier.ALL
+                types = (expression.operand.type, _element_type(expression.array.type))
                 test = self.source.constant(
-                    subqueries.quantified(python_form(expression.operator), every)
+                    subqueries.quantified(python_form(expression.operator, types), every)
                 )
                 return f"{test}({operand}, {array})"
             case e.Array():
@@ -143,7 +145,10 @@ class Writer:
                 return f"{self.source.constant(form, 'q')}(run, {self.row})"
             case e.QuantifiedSubquery():
                 operands = tuple_source(map(self.value, expression.operands))
-                forms = tuple(python_form(one) for one in expression.operators)
+                sides = zip(expression.operators, expression.operands, expression.plan.fields)
+                forms = tuple(
+                    python_form(one, (operand.type, field.type)) for one, operand, field in sides
+                )
                 test = subqueries.quantified_plan(
                     expression, forms, self.compile_plan(expression.plan)
                 )
@@ -160,10 +165,11 @@ class Writer:
         return self.source.constant(value)
 
     def call(self, function: Function, arguments: tuple[e.Expression, ...]) -> str:
+        form = python_form(function, tuple([argument.type for argument in arguments]))
         if not function.strict:
-            return self.plain_call(function, [self.value(argument) for argument in arguments])
+            return self.plain_call(function, form, [self.value(argument) for argument in arguments])
         tests, given = self.held(arguments)
-        text = self.plain_call(function, given)
+        text = self.plain_call(function, form, given)
         return f"(None if {tests} else {text})" if tests else text
 
     def held(self, arguments: tuple[e.Expression, ...]) -> tuple[str, list[str]]:
@@ -184,8 +190,7 @@ class Writer:
             return " | ".join(f"({test})" for test in tests), given
         return " or ".join(tests), given
 
-    def plain_call(self, function: Function, arguments: list[str]) -> str:
-        form = python_form(function)
+    def plain_call(self, function: Function, form: Callable[..., Any], arguments: list[str]) -> str:
         template = _INLINE.get(form)
         if template is not None:
             return template.format(*arguments)
@@ -243,7 +248,8 @@ class Writer:
 
     def is_distinct(self, test: e.IsDistinct) -> str:
         left, right = self.source.temporary(), self.source.temporary()
-        equal = self.plain_call(test.equal, [left, right])
+        types = (test.left.type, test.right.type)
+        equal = self.plain_call(test.equal, python_form(test.equal, types), [left, right])
         same = f"({right} is None if {left} is None else {right} is not None and {equal})"
         sides = f"({left} := {self.value(test.left)}), ({right} := {self.value(test.right)})"
         text = f"({sides}, {same})[2]"
@@ -257,7 +263,8 @@ class Writer:
             form = subqueries.in_set(values, has_null, key_form(test.operand.type), test.negated)
             return f"{self.source.constant(form)}({operand})"
         items = tuple_source(map(self.value, test.items))
-        among = subqueries.in_items(python_form(test.equal), test.negated)
+        types = (test.operand.type, test.items[0].type)
+        among = subqueries.in_items(python_form(test.equal, types), test.negated)
         return f"{self.source.constant(among)}({operand}, {items})"
 
     def literal_set(self, test: e.InList) -> tuple[frozenset[Any], bool] | None:
@@ -298,7 +305,9 @@ class Writer:
                 return "(" + " or ".join(map(self.truth, expression.operands)) + ")"
             case e.Call() if expression.function.strict:
                 tests, given = self.held(expression.arguments)
-                text = self.plain_call(expression.function, given)
+                types = tuple([argument.type for argument in expression.arguments])
+                form = python_form(expression.function, types)
+                text = self.plain_call(expression.function, form, given)
                 return f"(not ({tests}) and {text})" if tests else text
             case e.Test() | e.IsDistinct() | e.Exists():
                 return self.value(expression)
@@ -306,13 +315,18 @@ class Writer:
                 return f"({self.value(expression)} is True)"
 
 
+def _element_type(sql_type: SqlType) -> SqlType:
+    return sql_type if sql_type.element is None else sql_type.element
+
+
 def _chunks(operands: tuple[e.Expression, ...]) -> list[tuple[e.Expression, ...]]:
     size = max(_OPERANDS_MAX, -(-len(operands) // _OPERANDS_MAX))
     return [operands[i : i + size] for i in range(0, len(operands), size)]
 
 
-def python_form(function: Function) -> Callable[..., Any]:
-    form = function.python
+def python_form(function: Function, types: tuple[SqlType, ...] = ()) -> Callable[..., Any]:
+    """The Python form of a call with arguments of these types."""
+    form = function.python if function.specialize is None else function.specialize(types)
     if not callable(form):
         raise Unsupported("aggregate function is not allowed here", name=function.name)
     return form

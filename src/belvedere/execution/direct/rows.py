@@ -92,7 +92,7 @@ def compile_table_function(context: Context, node: n.TableFunction) -> Rows:
 def _called(context: Context, call: n.TableCall) -> Rows:
     """The rows of one set-returning function; a strict one gives none for a NULL argument."""
     function = call.function
-    form = python_form(function)
+    form = python_form(function, tuple([argument.type for argument in call.arguments]))
     arguments = context.tuple_of(call.arguments)
     several = len(call.fields) > 1
 

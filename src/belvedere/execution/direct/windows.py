@@ -68,7 +68,8 @@ def _compile_call(context: Context, call: e.WindowCall) -> _Call:
     if call.function.kind is FunctionKind.AGGREGATE:
         aggregate = e.AggregateCall(call.function, call.arguments, call.type, filter=call.filter)
         return _Call(compile_call(context, aggregate), None, None)
-    return _Call(None, python_form(call.function), context.tuple_of(call.arguments))
+    types = tuple([argument.type for argument in call.arguments])
+    return _Call(None, python_form(call.function, types), context.tuple_of(call.arguments))
 
 
 def _range_order(node: n.Window) -> RangeOrder | None:

@@ -1,0 +1,274 @@
+"""Expressions to DuckDB's dialect, as sqlglot trees, each with the exact type DuckDB will see.
+
+NUMERIC needs care: PostgreSQL's has no bounds, DuckDB's DECIMAL has. Types here carry the bounds
+that follow from the columns and constants; where none follow, or where two branches would be forced
+to one scale, the expression is `NotExact`. Expressions without columns are evaluated beforehand, in
+Python, and enter as constants.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import sqlglot
+from sqlglot import exp
+
+from belvedere.errors import Error
+from belvedere.execution.direct.dependence import walk
+from belvedere.execution.duck.query import ColumnPlaces, Outer, Query, Typed, one_type
+from belvedere.execution.duck.types import NotExact, literal_text, literal_type, type_text
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.functions import Function, Volatility, build_sql
+from belvedere.types import BOOLEAN, Kind, SqlType
+
+_PLAIN_EQUALITY = frozenset(
+    {
+        Kind.BOOLEAN,
+        Kind.SMALLINT,
+        Kind.INTEGER,
+        Kind.BIGINT,
+        Kind.NUMERIC,
+        Kind.DOUBLE,
+        Kind.REAL,
+        Kind.VARCHAR,
+        Kind.TEXT,
+        Kind.BYTEA,
+        Kind.DATE,
+        Kind.TIME,
+        Kind.TIMESTAMP,
+        Kind.TIMESTAMPTZ,
+        Kind.UUID,
+    }
+)
+
+
+LowerPlan = Callable[[n.Node, Outer], Query]
+"""A plan inside an expression, given the rows around it."""
+
+
+class Scope(NamedTuple):
+    """What an expression sees: columns, outer rows (nearest first), how to lower a plan, and how
+    to evaluate an expression that has no columns."""
+
+    column: ColumnPlaces
+    outer: Outer
+    plan: LowerPlan
+    evaluate: Callable[[e.Expression], object]
+    used: set[str]  # functions that DuckDB has to be given
+
+
+def lower(scope: Scope, expression: e.Expression) -> Typed:
+    folded = _folded(scope, expression)
+    if folded is not None:
+        return constant(folded.value, folded.type)
+    match expression:
+        case e.Literal():
+            return constant(expression.value, expression.type)
+        case e.Column():
+            place = scope.column(expression.index)
+            return Typed(place.tree(), place.type)
+        case e.OuterColumn():
+            if expression.depth > len(scope.outer):
+                raise NotExact("a row outside of this part is used")
+            place = scope.outer[expression.depth - 1](expression.index)
+            return Typed(place.tree(), place.type)
+        case e.Call():
+            return call(scope, expression.function, expression.arguments, expression.type)
+        case e.Cast():
+            return call(scope, expression.function, (expression.operand,), expression.type)
+        case e.And():
+            return Typed(exp.and_(*_trees(scope, expression.operands)), BOOLEAN)
+        case e.Or():
+            return Typed(exp.or_(*_trees(scope, expression.operands)), BOOLEAN)
+        case e.Not():
+            return Typed(exp.not_(_paren(lower(scope, expression.operand).tree)), BOOLEAN)
+        case e.Case():
+            return _case(scope, expression)
+        case e.Coalesce():
+            values = [lower(scope, one) for one in expression.arguments]
+            trees = [value.tree for value in values]
+            return Typed(exp.Coalesce(this=trees[0], expressions=trees[1:]), one_type(values))
+        case _:
+            return _test(scope, expression)
+
+
+def constant(value: object, sql_type: SqlType) -> Typed:
+    text = literal_text(value, sql_type)
+    tree = sqlglot.parse_one(text, dialect="duckdb")
+    return Typed(tree, literal_type(value, sql_type), value is None)
+
+
+def call(
+    scope: Scope, function: Function, arguments: tuple[e.Expression, ...], result: SqlType
+) -> Typed:
+    return built(scope, function, [lower(scope, argument) for argument in arguments], result)
+
+
+def built(scope: Scope, function: Function, arguments: list[Typed], result: SqlType) -> Typed:
+    """A registered function over lowered arguments."""
+    from_types = tuple(argument.type for argument in arguments)
+    trees: list[Any] = [argument.tree for argument in arguments]
+    tree = build_sql(function, from_types, trees)
+    if tree is None:
+        raise NotExact(f"{function.signature} has no exact form in DuckDB")
+    for name in _own_functions(tree):
+        scope.used.add(name)
+    bounds = function.bounds
+    if result.kind is Kind.NUMERIC and result.precision is None and bounds is not None:
+        result = bounds(from_types) or result
+    type_text(result)
+    return Typed(tree, result)
+
+
+def _own_functions(tree: exp.Expr) -> list[str]:
+    return [
+        found.name for found in tree.find_all(exp.Anonymous) if found.name.startswith("belvedere_")
+    ]
+
+
+def _trees(scope: Scope, expressions: tuple[e.Expression, ...]) -> list[exp.Expr]:
+    return [_paren(lower(scope, one).tree) for one in expressions]
+
+
+def _paren(tree: exp.Expr) -> exp.Expr:
+    return tree if isinstance(tree, exp.Column | exp.Func | exp.Paren) else exp.Paren(this=tree)
+
+
+def _case(scope: Scope, expression: e.Case) -> Typed:
+    results = [lower(scope, result) for _, result in expression.whens]
+    default = lower(scope, expression.default)
+    sql_type = one_type([*results, default])
+    ifs = [
+        exp.If(this=lower(scope, condition).tree, true=result.tree)
+        for (condition, _), result in zip(expression.whens, results)
+    ]
+    otherwise = exp.cast(exp.Null(), type_text(sql_type)) if default.null else default.tree
+    return Typed(exp.Case(ifs=ifs, default=otherwise), sql_type)
+
+
+def _test(scope: Scope, expression: e.Expression) -> Typed:
+    match expression:
+        case e.Test():
+            operand = _paren(lower(scope, expression.operand).tree)
+            truth = {"true": exp.true(), "false": exp.false()}.get(expression.truth, exp.Null())
+            tree: exp.Expr = exp.Is(this=operand, expression=truth)
+            return Typed(exp.not_(tree) if expression.negated else tree, BOOLEAN)
+        case e.IsDistinct():
+            _require_plain(expression.left.type, expression.right.type)
+            left = _paren(lower(scope, expression.left).tree)
+            right = _paren(lower(scope, expression.right).tree)
+            form = exp.NullSafeEQ if expression.negated else exp.NullSafeNEQ
+            return Typed(form(this=left, expression=right), BOOLEAN)
+        case e.InList():
+            return _in_list(scope, expression)
+        case e.Array():
+            items = [lower(scope, item) for item in expression.items]
+            array = exp.Array(expressions=[item.tree for item in items])
+            return Typed(exp.cast(array, type_text(expression.type)), expression.type)
+        case e.Quantified():
+            return _quantified(scope, expression)
+        case e.ScalarSubquery() | e.Exists() | e.QuantifiedSubquery():
+            return _subquery(scope, expression)
+        case _:
+            raise NotExact(f"{type(expression).__name__} has no form in DuckDB")
+
+
+def _require_plain(*types: SqlType) -> None:
+    if any(one.kind not in _PLAIN_EQUALITY for one in types) or len({t.kind for t in types}) > 1:
+        raise NotExact("equality of these types is not DuckDB's")
+
+
+def _in_list(scope: Scope, expression: e.InList) -> Typed:
+    _require_plain(expression.operand.type, *(item.type for item in expression.items))
+    operand = _paren(lower(scope, expression.operand).tree)
+    items = [lower(scope, item).tree for item in expression.items]
+    tree: exp.Expr = exp.In(this=operand, expressions=items)
+    return Typed(exp.not_(tree) if expression.negated else tree, BOOLEAN)
+
+
+def _quantified(scope: Scope, expression: e.Quantified) -> Typed:
+    """Over a constant array only: spelled out as a list of comparisons."""
+    folded = _folded(scope, expression.array)
+    if folded is None:
+        raise NotExact("ANY and ALL over an array that is not constant")
+    if folded.value is None:
+        return constant(None, BOOLEAN)
+    element = folded.type.element
+    assert element is not None
+    operand = lower(scope, expression.operand)
+    parts = [
+        _paren(built(scope, expression.operator, [operand, constant(v, element)], BOOLEAN).tree)
+        for v in folded.value
+    ]
+    every = expression.quantifier is e.Quantifier.ALL
+    if not parts:
+        return constant(every, BOOLEAN)
+    return Typed(exp.and_(*parts) if every else exp.or_(*parts), BOOLEAN)
+
+
+def _subquery(
+    scope: Scope, expression: e.ScalarSubquery | e.Exists | e.QuantifiedSubquery
+) -> Typed:
+    query = scope.plan(expression.plan, (scope.column, *scope.outer))
+    text = query.text
+    match expression:
+        case e.ScalarSubquery():
+            return Typed(_verbatim(f"({text})"), query.types[0])
+        case e.Exists():
+            tree = _verbatim(f"EXISTS ({text})")
+            return Typed(exp.not_(tree) if expression.negated else tree, BOOLEAN)
+        case e.QuantifiedSubquery():
+            return _quantified_subquery(scope, expression, text)
+
+
+def _quantified_subquery(scope: Scope, expression: e.QuantifiedSubquery, text: str) -> Typed:
+    if len(expression.operands) > 1:
+        raise NotExact("comparison of a row with a sub-query")
+    operand = expression.operands[0]
+    _require_plain(operand.type, expression.plan.fields[0].type)
+    left = lower(scope, operand).text
+    sign = expression.operators[0].name
+    word = expression.quantifier.value.upper()
+    if sign not in ("=", "<>", "<", "<=", ">", ">="):
+        raise NotExact(f"{sign} {word} over a sub-query")
+    return Typed(_verbatim(f"(({left}) {sign} {word} ({text}))"), BOOLEAN)
+
+
+def _verbatim(text: str) -> exp.Expr:
+    """Text that is already DuckDB's, inside a tree."""
+    return exp.Var(this=text)
+
+
+# -- folding ---------------------------------------------------------------------------------------
+
+_NEVER_FOLDED = (
+    e.Column,
+    e.OuterColumn,
+    e.SequenceCall,
+    e.ScalarSubquery,
+    e.Exists,
+    e.QuantifiedSubquery,
+    e.ArraySubquery,
+)
+
+
+def _folded(scope: Scope, expression: e.Expression) -> e.Literal | None:
+    """The value of an expression that depends on no row; None when it does, or when it fails: an
+    error belongs to the rows for which it is evaluated."""
+    if isinstance(expression, e.Literal) or not is_constant(expression):
+        return expression if isinstance(expression, e.Literal) else None
+    try:
+        return e.Literal(scope.evaluate(expression), expression.type)
+    except Error:
+        return None
+
+
+def is_constant(expression: e.Expression) -> bool:
+    for item, _ in walk(expression, 0):
+        if isinstance(item, _NEVER_FOLDED):
+            return False
+        if isinstance(item, e.Call | e.Cast) and item.function.volatility is Volatility.VOLATILE:
+            return False
+    return True

@@ -1,0 +1,77 @@
+"""What DuckDB reads of Belvedere: rows through the same access paths, as Arrow tables.
+
+Scans of the primary key turn encoded rows into columns without a Python loop; everything else
+(index look-ups, table functions, system tables) is run by the direct tier and converted row by row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_table
+from belvedere.codec.arrow import arrow_type, rows_to_arrow
+from belvedere.execution.direct.access import ranges_of
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.direct.context import Context
+from belvedere.execution.run import Run
+from belvedere.plan import access as paths
+from belvedere.plan import nodes as n
+from belvedere.types import Kind, SqlType
+
+SCAN_BATCH_ROWS = 20_000
+
+Leaf = Callable[[Run], pa.Table]
+
+
+def compile_leaf(catalog: Catalog, node: n.Node) -> Leaf:
+    if isinstance(node, n.Scan) and node.slots and node.access.index is None:
+        if node.access.kind is not paths.AccessKind.KEY:
+            return _scanned(catalog, node)
+    rows = compile_plan(catalog, node)
+    types = [field.type for field in node.fields]
+    return lambda run: table_of(list(rows(run)), types)
+
+
+def _scanned(catalog: Catalog, node: n.Scan) -> Leaf:
+    compiled = compiled_table(catalog, node.relation)
+    context = Context(catalog, lambda inner: compile_plan(catalog, inner))
+    ranges = ranges_of(context, node.access, compiled.key)
+    names = [f"c{i}" for i in range(len(node.slots))]
+    types = [field.type for field in node.fields]
+
+    def batches(run: Run) -> Iterator[pa.RecordBatch]:
+        for start, end in ranges(run, run.outer):
+            for values in run.reader.scan_values(start, end, batch_rows=SCAN_BATCH_ROWS):
+                run.interrupt.check()
+                yield rows_to_arrow(compiled.layout, list(values), node.slots, names)
+
+    def leaf(run: Run) -> pa.Table:
+        found = list(batches(run))
+        return pa.Table.from_batches(found) if found else table_of([], types)
+
+    return leaf
+
+
+def table_of(rows: list[Any], types: list[SqlType]) -> pa.Table:
+    """Python rows as a table of columns c0.. ."""
+    if not types:
+        return pa.table({"nothing": pa.array([1] * len(rows), pa.int32())})
+    columns = list(zip(*rows)) if rows else [()] * len(types)
+    arrays = [_array(list(values), one) for values, one in zip(columns, types)]
+    return pa.Table.from_arrays(arrays, names=[f"c{i}" for i in range(len(types))])
+
+
+def _array(values: list[Any], sql_type: SqlType) -> pa.Array:
+    kind = sql_type.kind
+    if kind is Kind.UUID:
+        values = [None if value is None else value.bytes for value in values]
+    elif kind is Kind.INTERVAL:
+        values = [None if v is None else (v.months, v.days, v.microseconds * 1000) for v in values]
+    elif kind is Kind.ARRAY:
+        assert sql_type.element is not None
+        return pa.array(values, pa.list_(arrow_type(sql_type.element)))
+    return pa.array(values, arrow_type(sql_type))

@@ -1,0 +1,161 @@
+"""A plan in both tiers: the largest parts DuckDB can answer exactly go there, the rest stays here.
+
+The border is found from the top: a node whose whole subtree has an exact form becomes one DuckDB
+statement; otherwise the node runs as a Python operator over its inputs, for which the same is
+asked. Parameters enter the SQL text as constants, so a part is lowered again when they change.
+
+Should DuckDB fail on values (an overflow of DECIMAL(38), a division in a row that would have been
+filtered out first), the part runs in Python instead: only PostgreSQL's meaning decides what is an
+error.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.errors import InvalidInput
+from belvedere.execution.direct.compile import Wrap, compile_plan, compile_with
+from belvedere.execution.direct.context import Context
+from belvedere.execution.direct.dependence import dependence_of, walk
+from belvedere.execution.duck.engine import DuckEngine, rows_of
+from belvedere.execution.duck.grouping import Partials, lower_partials
+from belvedere.execution.duck.leaves import Leaf, compile_leaf
+from belvedere.execution.duck.lower import Lowering
+from belvedere.execution.duck.query import Query
+from belvedere.execution.duck.types import NotExact, output_text
+from belvedere.execution.run import Rows, Run
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.functions import Volatility
+from belvedere.types import Kind, Row
+
+_NOT_ALONE = (
+    n.Scan,
+    n.Values,
+    n.VirtualScan,
+    n.TableFunction,
+    n.CteScan,
+    n.Insert,
+    n.Update,
+    n.Delete,
+    n.Lock,
+)
+"""Nodes that gain nothing from DuckDB by themselves, or do what it cannot."""
+
+
+@dataclass(slots=True)
+class Report:
+    """What became of the plan, for EXPLAIN: SQL of the DuckDB parts, and why the rest is not
+    one."""
+
+    statements: list[str] = field(default_factory=list)
+    reasons: list[str] = field(default_factory=list)
+
+
+def compile_hybrid(
+    catalog: Catalog, node: n.Node, engine: DuckEngine, wrap: Wrap | None = None
+) -> Rows:
+    keeps = not _is_unstable(node)
+    kept: dict[Row, Rows] = {}
+
+    def rows(run: Run) -> Iterator[Row]:
+        compiled = kept.get(run.parameters) if keeps else None
+        if compiled is None:
+            compiled = lower_hybrid(catalog, node, engine, run, Report(), wrap)
+            if keeps:
+                kept.clear()
+                kept[run.parameters] = compiled
+        return compiled(run)
+
+    return rows
+
+
+def lower_hybrid(
+    catalog: Catalog,
+    node: n.Node,
+    engine: DuckEngine,
+    run: Run,
+    report: Report,
+    wrap: Wrap | None = None,
+) -> Rows:
+    """The plan for the parameters of this run. `report` is filled in."""
+    split = _Split(catalog, engine, run, report)
+    return compile_with(catalog, node, split.part, wrap)
+
+
+@dataclass(frozen=True, slots=True)
+class _Split:
+    catalog: Catalog
+    engine: DuckEngine
+    run: Run
+    report: Report
+
+    def part(self, node: n.Node) -> Rows | None:
+        """The node as one DuckDB statement, or None when it must be a Python operator."""
+        if isinstance(node, _NOT_ALONE) or dependence_of(node).nearest is not None:
+            return None
+        lowering = Lowering(self._evaluate)
+        try:
+            return self._statement(node, lowering, lowering.query(node), None)
+        except NotExact as found:
+            reason = found.reason
+        if isinstance(node, n.Aggregate) and any(
+            call.function.partial is not None for call in node.aggregates
+        ):
+            lowering = Lowering(self._evaluate)
+            try:
+                partials = lower_partials(lowering, node, ())
+                return self._statement(node, lowering, partials.query, partials)
+            except NotExact as found:
+                reason = found.reason
+        if reason not in self.report.reasons:
+            self.report.reasons.append(reason)
+        return None
+
+    def _evaluate(self, expression: e.Expression) -> object:
+        context = Context(self.catalog, lambda inner: compile_plan(self.catalog, inner))
+        return context.value_of(expression)(self.run)(())
+
+    def _statement(
+        self, node: n.Node, lowering: Lowering, query: Query, partials: Partials | None
+    ) -> Rows:
+        leaves = [compile_leaf(self.catalog, leaf) for leaf in lowering.leaves]
+        text = _fetchable(query)
+        self.report.statements.append(text)
+        functions = frozenset(lowering.functions)
+        engine, direct = self.engine, self._direct(node)
+        finish = None if partials is None else partials.finish
+
+        def rows(run: Run) -> Iterator[Row]:
+            try:
+                table = engine.fetch(text, _tables(leaves, run), functions, run.interrupt)
+            except (InvalidInput, NotExact):
+                return direct()(run)
+            found = rows_of(table, query.types)
+            return found if finish is None else map(finish, found)
+
+        return rows
+
+    def _direct(self, node: n.Node) -> Callable[[], Rows]:
+        return lambda: compile_plan(self.catalog, node)
+
+
+def _tables(leaves: list[Leaf], run: Run) -> dict[str, object]:
+    return {f"leaf_{i}": leaf(run) for i, leaf in enumerate(leaves)}
+
+
+def _fetchable(query: Query) -> str:
+    if all(one.kind is not Kind.UUID for one in query.types):
+        return query.text
+    columns = ", ".join(f"{output_text(f'c{i}', t)} AS c{i}" for i, t in enumerate(query.types))
+    return f"SELECT {columns} FROM ({query.text})"
+
+
+def _is_unstable(node: n.Node) -> bool:
+    """Whether something is evaluated beforehand that may differ from run to run."""
+    return any(
+        isinstance(item, e.Call | e.Cast) and item.function.volatility is not Volatility.IMMUTABLE
+        for item, _ in walk(node, 0)
+    )
