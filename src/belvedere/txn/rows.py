@@ -39,10 +39,10 @@ def update(
             _lock_root(transaction, table, new_key, new)
         transaction.write(old_key, value, encoded)
         return
-    transaction.write(old_key, value, None)
     _lock_root(transaction, table, new_key, new)
     if transaction.get(new_key) is not None:
         raise duplicate_key(table, new)
+    transaction.write(old_key, value, None)
     transaction.write(new_key, None, encoded)
 
 

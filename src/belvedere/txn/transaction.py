@@ -9,7 +9,8 @@ commit section from the newest state.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple, Self
+from itertools import chain
+from typing import Any, NamedTuple, NoReturn, Self
 
 from sortedcontainers import SortedList
 
@@ -34,7 +35,6 @@ from belvedere.txn.border import (
 from belvedere.txn.commit.batch import DerivedRows
 from belvedere.txn.history.merge import merge_scan
 from belvedere.txn.locks import LockTable
-
 
 NOTHING: frozenset[bytes] = frozenset()
 
@@ -183,8 +183,12 @@ class Transaction:
         relations = frozenset(change.relation for change in changes)
         before = _Before(self, pending)
         writer = DerivedRows(before)
-        for participant in self._participants_for(self.catalog, relations):
-            participant.writes(changes, before, writer)
+        try:
+            for participant in self._participants_for(self.catalog, relations):
+                participant.writes(changes, before, writer)
+        except BaseException:
+            self._unpreviewed = pending  # the next read tries again
+            raise
         self._derived.update(writer.writes())
 
     def _current(self, key: bytes) -> bytes | None:
@@ -196,6 +200,8 @@ class Transaction:
     def lock(self, request: LockRequest) -> None:
         """Hold this lock to the end of the transaction."""
         if request not in self._held:
+            if self.ended:
+                raise _ended()
             self._locks.acquire(self.id, request)
             self._held[request] = None
 
@@ -203,8 +209,10 @@ class Transaction:
         """Replace `old`, which the caller read through this transaction, by `new` (None:
         absent)."""
         if self.ended:
-            raise InvalidInput("the transaction has ended", sqlstate="25P01")
+            raise _ended()
         known = self._changes.get(key)
+        if known is None and new is None and old is None:
+            return
         if self._journal is not None:
             self._journal.append((key, known))
         if key not in self._unpreviewed:
@@ -228,6 +236,8 @@ class Transaction:
 
     def begin_statement(self) -> None:
         """Under READ COMMITTED, move on to what is published now."""
+        if self.ended:
+            raise _ended()
         if not self.isolation.snapshot_per_statement:
             return
         fresh = self._protocol.snapshot()
@@ -241,9 +251,14 @@ class Transaction:
         self._repreview()
 
     def _wrote_under(self, snapshot: Snapshot) -> bool:
-        return any(change.seen == snapshot.batch for change in self._changes.values())
+        """Whether a change, or one that a ROLLBACK TO could bring back, was made under it."""
+        kept = (known for _, known in self._journal or () if known is not None)
+        changes = chain(self._changes.values(), kept)
+        return any(change.seen == snapshot.batch for change in changes)
 
     def savepoint(self) -> Savepoint:
+        if self.ended:
+            raise _ended()
         if self._journal is None:
             self._journal = []
         return Savepoint(len(self._journal))
@@ -271,7 +286,7 @@ class Transaction:
     def commit(self) -> Committed:
         """Make the changes visible and durable, all or none; the transaction ends either way."""
         if self.ended:
-            raise InvalidInput("the transaction has ended", sqlstate="25P01")
+            raise _ended()
         try:
             if not self._changes:
                 return Committed(self.snapshot.position, 0)
@@ -295,6 +310,7 @@ class Transaction:
 
     def _end(self) -> None:
         self.ended = True
+        self._reader, self._changes = _ENDED_READER, {}
         for snapshot in self._snapshots:
             self._protocol.release(snapshot)
         if self._held:
@@ -348,3 +364,27 @@ class _Before:
     ) -> Iterator[list[bytes]]:
         pairs = self.scan(start, end, batch_rows=batch_rows)
         return ([value for _, value in batch] for batch in pairs)
+
+
+class _EndedReader:
+    """What a transaction reads once its snapshot is given back: nothing, rather than the wrong."""
+
+    @property
+    def position(self) -> int:
+        raise _ended()
+
+    @property
+    def catalog(self) -> Catalog:
+        raise _ended()
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise _ended()
+
+    get = multi_get = scan = scan_values = _refuse
+
+
+_ENDED_READER = _EndedReader()
+
+
+def _ended() -> InvalidInput:
+    return InvalidInput("the transaction has ended", sqlstate="25P01")
