@@ -1,0 +1,363 @@
+"""What DDL statements say, as data: the catalog turns these into its objects.
+
+Expressions (defaults, checks, generated columns, index expressions) are kept as normalised SQL
+text, which `bind_expression` binds again whenever they are needed. A name is (schema or None,
+name).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
+
+from belvedere.catalog.model import Action
+from belvedere.types import SqlType
+
+if TYPE_CHECKING:
+    from belvedere.plan.nodes import Node
+
+
+class QualifiedName(NamedTuple):
+    schema: str | None
+    name: str
+
+    def __str__(self) -> str:
+        return self.name if self.schema is None else f"{self.schema}.{self.name}"
+
+
+Options = tuple[tuple[str, str], ...]
+
+
+# -- columns and constraints -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceOptions:
+    """None: not said."""
+
+    start: int | None = None
+    increment: int | None = None
+    minimum: int | None = None
+    maximum: int | None = None
+    cycle: bool | None = None
+    cache: int | None = None
+    type: SqlType | None = None
+    owned_by: tuple[str, ...] | None = None
+    restart: int | None = None
+    restarts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnDefinition:
+    """`serial`: the default comes from a sequence of its own. `identity` is 'always' or 'by
+    default'."""
+
+    name: str
+    type: SqlType
+    not_null: bool = False
+    default: str | None = None
+    serial: bool = False
+    identity: str | None = None
+    sequence: SequenceOptions | None = None
+    generated: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PrimaryKeyDefinition:
+    name: str | None
+    columns: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class UniqueDefinition:
+    name: str | None
+    columns: tuple[str, ...]
+    nulls_distinct: bool = True
+    include: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class CheckDefinition:
+    """`columns` are the columns it reads, filled in by the binder: its default name comes of
+    them."""
+
+    name: str | None
+    expression: str
+    columns: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignKeyDefinition:
+    """No parent columns: the parent's primary key."""
+
+    name: str | None
+    columns: tuple[str, ...]
+    parent: QualifiedName
+    parent_columns: tuple[str, ...] = ()
+    on_delete: Action = Action.NO_ACTION
+    on_update: Action = Action.NO_ACTION
+    enforced: bool = True
+    deferrable: bool = False
+    initially_deferred: bool = False
+
+
+Constraint = PrimaryKeyDefinition | UniqueDefinition | CheckDefinition | ForeignKeyDefinition
+
+
+# -- CREATE ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTable:
+    name: QualifiedName
+    columns: tuple[ColumnDefinition, ...]
+    constraints: tuple[Constraint, ...]
+    options: Options = ()
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateTableAs:
+    """`plan` gives the rows; `columns` are named and typed after it."""
+
+    name: QualifiedName
+    columns: tuple[ColumnDefinition, ...]
+    plan: Node
+    options: Options = ()
+    if_not_exists: bool = False
+    with_data: bool = True
+
+
+class IndexPart(NamedTuple):
+    """A column, or an expression with its type (filled in by the binder)."""
+
+    column: str | None
+    expression: str | None = None
+    type: SqlType | None = None
+    descending: bool = False
+    nulls_first: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CreateIndex:
+    name: str | None
+    table: QualifiedName
+    parts: tuple[IndexPart, ...]
+    include: tuple[str, ...] = ()
+    unique: bool = False
+    nulls_distinct: bool = True
+    where: str | None = None
+    options: Options = ()
+    if_not_exists: bool = False
+    concurrently: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSequence:
+    name: QualifiedName
+    options: SequenceOptions
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateSchema:
+    name: str
+    if_not_exists: bool = False
+
+
+class ViewColumn(NamedTuple):
+    name: str
+    type: SqlType
+
+
+@dataclass(frozen=True, slots=True)
+class CreateView:
+    """`query` is the text with every `*` spelled out, so that later columns do not change it."""
+
+    name: QualifiedName
+    columns: tuple[ViewColumn, ...]
+    query: str
+    plan: Node
+    or_replace: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class CreateMaterializedView:
+    """As `CreateView`; `inputs` are the relations that the bound plan reads."""
+
+    name: QualifiedName
+    columns: tuple[ViewColumn, ...]
+    query: str
+    plan: Node
+    inputs: tuple[int, ...]
+    options: Options = ()
+    if_not_exists: bool = False
+    with_data: bool = True
+
+
+# -- ALTER -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class AddColumn:
+    column: ColumnDefinition
+    constraints: tuple[Constraint, ...] = ()
+    if_not_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumn:
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnType:
+    name: str
+    type: SqlType
+    using: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnDefault:
+    """None: drop the default."""
+
+    name: str
+    default: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnNotNull:
+    name: str
+    not_null: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SetColumnIdentity:
+    """None: drop the identity."""
+
+    name: str
+    identity: str | None
+    sequence: SequenceOptions | None = None
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class DropColumnExpression:
+    name: str
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AddConstraint:
+    constraint: Constraint
+
+
+@dataclass(frozen=True, slots=True)
+class DropConstraint:
+    name: str
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """`what` is 'table' (any relation itself), 'column' or 'constraint'."""
+
+    what: str
+    old: str
+    new: str
+
+
+@dataclass(frozen=True, slots=True)
+class SetOptions:
+    options: Options
+
+
+@dataclass(frozen=True, slots=True)
+class ResetOptions:
+    names: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SetSchema:
+    schema: str
+
+
+AlterAction = (
+    AddColumn
+    | DropColumn
+    | SetColumnType
+    | SetColumnDefault
+    | SetColumnNotNull
+    | SetColumnIdentity
+    | DropColumnExpression
+    | AddConstraint
+    | DropConstraint
+    | Rename
+    | SetOptions
+    | ResetOptions
+    | SetSchema
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Alter:
+    """`kind` is 'table', 'index', 'view', 'materialized view', 'sequence' or 'schema'."""
+
+    kind: str
+    name: QualifiedName
+    actions: tuple[AlterAction, ...]
+    if_exists: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class AlterSequence:
+    name: QualifiedName
+    options: SequenceOptions
+    if_exists: bool = False
+
+
+# -- others ----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Drop:
+    """`kind` as in `Alter`."""
+
+    kind: str
+    names: tuple[QualifiedName, ...]
+    if_exists: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Truncate:
+    names: tuple[QualifiedName, ...]
+    restart_identity: bool = False
+    cascade: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MaintainView:
+    """REFRESH, VERIFY or REPAIR MATERIALIZED VIEW; `verb` in lower case."""
+
+    verb: str
+    name: QualifiedName
+
+
+Definition = (
+    CreateTable
+    | CreateTableAs
+    | CreateIndex
+    | CreateSequence
+    | CreateSchema
+    | CreateView
+    | CreateMaterializedView
+    | Alter
+    | AlterSequence
+    | Drop
+    | Truncate
+    | MaintainView
+)

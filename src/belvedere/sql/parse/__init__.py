@@ -1,0 +1,1 @@
+"""Text to trees: a lexer and a recursive-descent parser of PostgreSQL's grammar."""

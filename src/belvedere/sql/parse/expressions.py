@@ -1,0 +1,250 @@
+"""Expressions, by precedence climbing with PostgreSQL's levels (low to high):
+
+OR, AND, NOT, IS, comparison, BETWEEN IN LIKE ILIKE SIMILAR, other operators, + -, * / %, ^,
+AT TIME ZONE, COLLATE, unary minus, [], ::
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from belvedere.sql.parse import tree as t
+from belvedere.sql.parse.cursor import Cursor
+from belvedere.sql.parse.lexer import SIGN, WORD
+from belvedere.sql.parse.primary import parse_primary
+from belvedere.sql.parse.types import parse_type
+
+OR: Final = 1
+AND: Final = 2
+NOT: Final = 3
+IS: Final = 4
+COMPARISON: Final = 5
+RANGE: Final = 6
+OTHER: Final = 7
+ADD: Final = 8
+MULTIPLY: Final = 9
+POWER: Final = 10
+AT: Final = 11
+COLLATE: Final = 12
+UNARY: Final = 13
+SUBSCRIPT: Final = 14
+CAST: Final = 15
+
+_SIGNS = {
+    "<": COMPARISON,
+    ">": COMPARISON,
+    "=": COMPARISON,
+    "<=": COMPARISON,
+    ">=": COMPARISON,
+    "<>": COMPARISON,
+    "+": ADD,
+    "-": ADD,
+    "*": MULTIPLY,
+    "/": MULTIPLY,
+    "%": MULTIPLY,
+    "^": POWER,
+    "[": SUBSCRIPT,
+    "::": CAST,
+}
+_PUNCTUATION = frozenset("(),;.:]") | {":=", "..", "=>"}
+_WORDS = {
+    "or": OR,
+    "and": AND,
+    "is": IS,
+    "isnull": IS,
+    "notnull": IS,
+    "between": RANGE,
+    "in": RANGE,
+    "like": RANGE,
+    "ilike": RANGE,
+    "similar": RANGE,
+    "at": AT,
+    "collate": COLLATE,
+    "operator": OTHER,
+    "overlaps": RANGE,
+}
+_NEGATED = frozenset({"between", "in", "like", "ilike", "similar"})
+QUANTIFIERS = ("any", "some", "all")
+
+
+def parse_expression(c: Cursor, level: int = 0) -> t.Expr:
+    """An expression of operators that bind tighter than `level`."""
+    c.enter()
+    left = _prefix(c)
+    while True:
+        found = _infix_level(c)
+        if found <= level:
+            break
+        left = _infix(c, left, found)
+    c.leave()
+    return left
+
+
+def _prefix(c: Cursor) -> t.Expr:
+    token = c.tokens[c.index]
+    if token.kind == SIGN:
+        if token.text in ("-", "+"):
+            c.index += 1
+            operand = parse_expression(c, UNARY)
+            return _signed(token.text, operand, token.start)
+        if token.text not in _PUNCTUATION and token.text not in _SIGNS:
+            c.index += 1
+            return t.Operation(token.text, None, parse_expression(c, OTHER), token.start)
+    elif token.kind == WORD and token.text == "not":
+        c.index += 1
+        return t.NotExpr(parse_expression(c, NOT), token.start)
+    return parse_primary(c)
+
+
+def _signed(sign: str, operand: t.Expr, at: int) -> t.Expr:
+    """-5 is a constant, so that -9223372036854775808 is a bigint."""
+    if sign == "-" and isinstance(operand, t.Constant) and operand.kind in ("integer", "number"):
+        digits = str(operand.value)
+        return t.Constant(operand.kind, digits[1:] if digits[0] == "-" else "-" + digits, at)
+    return t.Operation(sign, None, operand, at)
+
+
+def _infix_level(c: Cursor) -> int:
+    """The level of the operator that comes next; 0 when none does."""
+    token = c.tokens[c.index]
+    if token.kind == SIGN:
+        level = _SIGNS.get(token.text)
+        if level is not None:
+            return level
+        return 0 if token.text in _PUNCTUATION else OTHER
+    if token.kind != WORD:
+        return 0
+    if token.text == "not":
+        return RANGE if c.peek().kind == WORD and c.peek().text in _NEGATED else 0
+    if token.text == "at":
+        return AT if c.peek().text in ("time", "local") else 0
+    return _WORDS.get(token.text, 0)
+
+
+def _infix(c: Cursor, left: t.Expr, level: int) -> t.Expr:
+    token = c.take()
+    if token.kind == SIGN:
+        return _sign(c, left, token.text, token.start, level)
+    match token.text:
+        case "or" | "and":
+            return _logic(c, left, token.text, token.start, level)
+        case "is":
+            return _is(c, left, token.start)
+        case "isnull" | "notnull":
+            return t.IsExpr(left, "null", token.text == "notnull", token.start)
+        case "not":
+            word = c.take().text
+            return _range(c, left, word, True, token.start)
+        case "at":
+            return _at(c, left, token.start)
+        case "collate":
+            return t.Collate(left, c.qualified()[-1], token.start)
+        case "operator":
+            sign = _named_operator(c)
+            return t.Operation(sign, left, parse_expression(c, OTHER), token.start)
+        case word:
+            return _range(c, left, word, False, token.start)
+
+
+def _sign(c: Cursor, left: t.Expr, sign: str, at: int, level: int) -> t.Expr:
+    if sign == "::":
+        return t.CastExpr(left, parse_type(c), at)
+    if sign == "[":
+        index = parse_expression(c)
+        if c.is_sign(":"):
+            raise c.error()
+        c.expect_sign("]")
+        return t.Subscript(left, index, at)
+    if c.is_any(QUANTIFIERS) and c.peek().text == "(":
+        return _quantified(c, left, sign, at)
+    right = parse_expression(c, level)
+    if level == COMPARISON and _infix_level(c) == COMPARISON:
+        raise c.error()  # comparisons do not associate
+    return t.Operation(sign, left, right, at)
+
+
+def _quantified(c: Cursor, left: t.Expr, operator: str, at: int) -> t.Expr:
+    quantifier = "all" if c.take().text == "all" else "any"
+    c.expect_sign("(")
+    right: t.Expr | t.Query = c.query() if c.query_ahead() else parse_expression(c)
+    c.expect_sign(")")
+    return t.Quantify(quantifier, operator, left, right, at)
+
+
+def _logic(c: Cursor, left: t.Expr, word: str, at: int, level: int) -> t.Expr:
+    """One node for a whole chain: generated statements have thousands of operands."""
+    operands = [left, parse_expression(c, level)]
+    while c.accept(word):
+        operands.append(parse_expression(c, level))
+    return t.Logic(word, tuple(operands), at)
+
+
+def _is(c: Cursor, left: t.Expr, at: int) -> t.Expr:
+    negated = c.accept("not")
+    if c.accept("distinct", "from"):
+        return t.DistinctFrom(left, parse_expression(c, IS), negated, at)
+    word = c.choice("null", "true", "false", "unknown")
+    return t.IsExpr(left, word, negated, at)
+
+
+def _range(c: Cursor, left: t.Expr, word: str, negated: bool, at: int) -> t.Expr:
+    match word:
+        case "between":
+            symmetric = c.accept("symmetric")
+            if not symmetric:
+                c.accept("asymmetric")
+            low = parse_expression(c, RANGE)
+            c.expect("and")
+            return t.Between(left, low, parse_expression(c, RANGE), negated, symmetric, at)
+        case "in":
+            return _in(c, left, negated, at)
+        case "like" | "ilike" | "similar":
+            return _like(c, left, word, negated, at)
+        case _:
+            right = parse_expression(c, RANGE)
+            if not isinstance(left, t.RowItems) or not isinstance(right, t.RowItems):
+                raise c.error()
+            return t.FunctionCall(("overlaps",), (*left.items, *right.items), at)
+
+
+def _in(c: Cursor, left: t.Expr, negated: bool, at: int) -> t.Expr:
+    c.expect_sign("(")
+    if c.query_ahead():
+        query = c.query()
+        c.expect_sign(")")
+        return t.InQuery(left, query, negated, at)
+    items = c.comma_list(lambda: parse_expression(c))
+    c.expect_sign(")")
+    return t.InItems(left, items, negated, at)
+
+
+def _like(c: Cursor, left: t.Expr, word: str, negated: bool, at: int) -> t.Expr:
+    if word == "similar":
+        c.expect("to")
+        word = "similar to"
+    if c.is_any(QUANTIFIERS) and c.peek().text == "(":
+        return _quantified(c, left, f"not {word}" if negated else word, at)
+    pattern = parse_expression(c, RANGE)
+    escape = parse_expression(c, RANGE) if c.accept("escape") else None
+    return t.Like(word, left, pattern, escape, negated, at)
+
+
+def _at(c: Cursor, left: t.Expr, at: int) -> t.Expr:
+    if c.accept("local"):
+        return t.FunctionCall(("timezone",), (left,), at)
+    c.expect("time", "zone")
+    zone = parse_expression(c, AT)
+    return t.FunctionCall(("timezone",), (zone, left), at)
+
+
+def _named_operator(c: Cursor) -> str:
+    """OPERATOR(pg_catalog.+)"""
+    c.expect_sign("(")
+    while c.token.kind == WORD:
+        c.take()
+        c.expect_sign(".")
+    token = c.take()
+    if token.kind != SIGN or token.text in _PUNCTUATION:
+        raise c.error()
+    c.expect_sign(")")
+    return token.text

@@ -1,0 +1,273 @@
+"""Text to tokens, by PostgreSQL's lexical rules.
+
+One regular expression finds each token; strings that need more (escapes, dollar quotes, nested
+comments) are finished by hand. `?` is always a parameter, numbered from left to right, so the JSON
+operators that contain one cannot be written.
+
+Token kinds
+- WORD: an unquoted identifier or keyword, folded to lower case
+- QUOTED: a quoted identifier
+- STRING: a string constant, escapes resolved
+- INTEGER, NUMBER: as written, without underscores
+- PARAMETER: its number
+- SIGN: punctuation or an operator
+- END: the end of the text
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final, NamedTuple
+
+from belvedere.errors import InvalidInput, Unsupported
+
+WORD: Final = 0
+QUOTED: Final = 1
+STRING: Final = 2
+INTEGER: Final = 3
+NUMBER: Final = 4
+PARAMETER: Final = 5
+SIGN: Final = 6
+END: Final = 7
+
+NAME_BYTES_MAX = 63
+PARAMETERS_MAX = 65_535
+
+
+class Token(NamedTuple):
+    """`start` and `end` are offsets into the text; `text` is what the kind says."""
+
+    kind: int
+    text: str
+    start: int
+    end: int
+
+
+_TOKEN = re.compile(
+    r"""
+    (?P<space>\s+|--[^\n\r]*)
+  | (?P<prefixed>[eEbBxXnN]'|[uU]&['"])
+  | (?P<word>[^\W\d][\w$]*)
+  | (?P<string>'(?:[^']|'')*')
+  | (?P<sign>::|:=|\.\.|[()\[\],;.:])
+  | (?P<number>0[xX](?:_?[0-9a-fA-F])+|0[oO](?:_?[0-7])+|0[bB](?:_?[01])+
+      |(?:\d(?:_?\d)*(?:\.(?!\.)(?:\d(?:_?\d)*)?)?|\.\d(?:_?\d)*)(?:[eE][+-]?\d(?:_?\d)*)?)
+  | (?P<comment>/\*)
+  | (?P<operator>(?:(?!--|/\*)[+\-*/<>=~!@#%^&|`])+)
+  | (?P<quoted>"(?:[^"]|"")*")
+  | (?P<parameter>\$\d+|\?)
+  | (?P<dollar>\$(?:[^\W\d]\w*)?\$)
+    """,
+    re.VERBOSE,
+)
+_KEEPS_SIGN = re.compile(r"[~!@#%^&|`]")
+_COMMENT_EDGE = re.compile(r"/\*|\*/")
+_CONTINUED = re.compile(r"(?:[ \t\f\v]|--[^\n\r]*)*[\n\r](?:\s|--[^\n\r]*)*'")
+_ESCAPE = re.compile(
+    r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
+)
+_UNICODE = re.compile(r"\\(?:([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|(\\))")
+_SIMPLE = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+
+
+def tokenize(text: str) -> list[Token]:
+    """The tokens of a text, with one END at its end."""
+    if "\0" in text:
+        raise syntax_error("null character in statement", text.index("\0"))
+    return _Lexer(text).run()
+
+
+def syntax_error(message: str, at: int, **facts: Any) -> InvalidInput:
+    return InvalidInput(message, sqlstate="42601", position=at + 1, **facts)
+
+
+class _Lexer:
+    def __init__(self, text: str) -> None:
+        self.text = text
+        self.tokens: list[Token] = []
+        self.marks = 0  # how many ? were met
+        self.numbered = False  # whether a $n was met
+
+    def run(self) -> list[Token]:
+        text, tokens = self.text, self.tokens
+        scan = _TOKEN.match
+        at, size = 0, len(text)
+        while at < size:
+            found = scan(text, at)
+            if found is None:
+                at = self.unmatched(at)
+                continue
+            end = found.end()
+            match found.lastgroup:
+                case "space":
+                    pass
+                case "word":
+                    tokens.append(Token(WORD, fold(found.group()), at, end))
+                case "sign":
+                    tokens.append(Token(SIGN, found.group(), at, end))
+                case "string":
+                    end = self.string(found.group()[1:-1].replace("''", "'"), at, end)
+                case "number":
+                    end = self.number(found.group(), at, end)
+                case "operator":
+                    end = self.operator(found.group(), at)
+                case _:
+                    end = self.rare(found, at, end)
+            at = end
+        tokens.append(Token(END, "", size, size))
+        return tokens
+
+    def rare(self, found: re.Match[str], at: int, end: int) -> int:
+        match found.lastgroup:
+            case "quoted":
+                name = found.group()[1:-1].replace('""', '"')
+                if not name:
+                    raise syntax_error("zero-length quoted identifier", at)
+                self.tokens.append(Token(QUOTED, truncate(name), at, end))
+            case "parameter":
+                self.tokens.append(Token(PARAMETER, self.parameter(found.group(), at), at, end))
+            case "comment":
+                return self.comment(at)
+            case "dollar":
+                return self.dollar(found.group(), at, end)
+            case "prefixed":
+                return self.prefixed(found.group(), at, end)
+        return end
+
+    def unmatched(self, at: int) -> int:
+        sign = self.text[at]
+        if sign == "'":
+            raise syntax_error("unterminated quoted string", at)
+        if sign == '"':
+            raise syntax_error("unterminated quoted identifier", at)
+        raise syntax_error("syntax error", at, near=sign)
+
+    def string(self, value: str, at: int, end: int) -> int:
+        """A string goes on in the next line: 'a' <newline> 'b' is one string."""
+        while more := _CONTINUED.match(self.text, end):
+            part = _TOKEN.match(self.text, more.end() - 1)
+            if part is None:
+                raise syntax_error("unterminated quoted string", more.end() - 1)
+            value += part.group()[1:-1].replace("''", "'")
+            end = part.end()
+        self.tokens.append(Token(STRING, value, at, end))
+        return end
+
+    def number(self, digits: str, at: int, end: int) -> int:
+        follow = self.text[end : end + 1]
+        if follow == "_" or follow.isalnum() or follow == "$":
+            raise syntax_error("trailing junk after numeric literal", at, near=digits + follow)
+        digits = digits.replace("_", "")
+        if digits[:2].lower() in ("0x", "0o", "0b"):
+            self.tokens.append(Token(INTEGER, str(int(digits, 0)), at, end))
+        elif digits.isdigit():
+            self.tokens.append(Token(INTEGER, digits, at, end))
+        else:
+            self.tokens.append(Token(NUMBER, digits, at, end))
+        return end
+
+    def operator(self, sign: str, at: int) -> int:
+        """A trailing + or - belongs to the operator only if it has one of the rarer characters."""
+        if len(sign) > 1 and not _KEEPS_SIGN.search(sign):
+            kept = sign.rstrip("+-")
+            sign = kept if kept else sign[0]
+        end = at + len(sign)
+        self.tokens.append(Token(SIGN, "<>" if sign == "!=" else sign, at, end))
+        return end
+
+    def parameter(self, written: str, at: int) -> str:
+        if written == "?":
+            self.marks += 1
+            number = self.marks
+        else:
+            self.numbered = True
+            number = int(written[1:])
+        if self.marks and self.numbered:
+            raise syntax_error("statement mixes ? and $n parameters", at)
+        if not 1 <= number <= PARAMETERS_MAX:
+            raise InvalidInput("there is no such parameter", sqlstate="42P02", position=at + 1)
+        return str(number)
+
+    def comment(self, at: int) -> int:
+        depth, place = 0, at
+        while found := _COMMENT_EDGE.search(self.text, place):
+            depth += 1 if found.group() == "/*" else -1
+            place = found.end()
+            if depth == 0:
+                return place
+        raise syntax_error("unterminated comment", at)
+
+    def dollar(self, tag: str, at: int, end: int) -> int:
+        close = self.text.find(tag, end)
+        if close < 0:
+            raise syntax_error("unterminated dollar-quoted string", at)
+        self.tokens.append(Token(STRING, self.text[end:close], at, close + len(tag)))
+        return close + len(tag)
+
+    def prefixed(self, prefix: str, at: int, end: int) -> int:
+        letter, quote = prefix[0].lower(), prefix[-1]
+        if letter in "bx":
+            raise Unsupported("bit string constant", position=at + 1, hint="use a bytea literal")
+        close, raw = self.quoted_run(end, quote, escapes=letter == "e")
+        if letter == "e":
+            raw = _ESCAPE.sub(_unescape, raw)
+        elif letter == "u":
+            raw = _UNICODE.sub(_code_point, raw)
+        kind = QUOTED if quote == '"' else STRING
+        self.tokens.append(Token(kind, raw, at, close))
+        return close
+
+    def quoted_run(self, start: int, quote: str, escapes: bool) -> tuple[int, str]:
+        """The end of a quoted text and its inside with doubled quotes made one."""
+        place, parts = start, []
+        while place < len(self.text):
+            sign = self.text[place]
+            if escapes and sign == "\\":
+                parts.append(self.text[place : place + 2])
+                place += 2
+            elif sign == quote:
+                if self.text[place + 1 : place + 2] != quote:
+                    return place + 1, "".join(parts)
+                parts.append(quote)
+                place += 2
+            else:
+                parts.append(sign)
+                place += 1
+        raise syntax_error("unterminated quoted string", start - 1)
+
+
+def _unescape(found: re.Match[str]) -> str:
+    octal, hexadecimal, short, long, other = found.groups()
+    if other is not None:
+        return _SIMPLE.get(other, other)
+    code = int(octal, 8) & 0xFF if octal else int(hexadecimal or short or long, 16)
+    return _character(code)
+
+
+def _code_point(found: re.Match[str]) -> str:
+    short, long, backslash = found.groups()
+    return "\\" if backslash else _character(int(short or long, 16))
+
+
+def _character(code: int) -> str:
+    if code == 0 or code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
+        raise InvalidInput("invalid unicode escape value", sqlstate="22P05")
+    return chr(code)
+
+
+def fold(word: str) -> str:
+    """An unquoted name in lower case; only ASCII letters fold."""
+    if word.islower():
+        lower = word
+    elif word.isascii():
+        lower = word.lower()
+    else:
+        lower = "".join(c.lower() if c.isascii() else c for c in word)
+    return truncate(lower)
+
+
+def truncate(name: str) -> str:
+    """A name is cut to 63 bytes, as everywhere in PostgreSQL."""
+    if len(name) <= NAME_BYTES_MAX and (name.isascii() or len(name) * 4 <= NAME_BYTES_MAX):
+        return name
+    return name.encode("utf-8", "replace")[:NAME_BYTES_MAX].decode("utf-8", "ignore")

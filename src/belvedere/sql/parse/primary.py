@@ -1,0 +1,241 @@
+"""The atoms of expressions: names, constants, parentheses, CASE, and calls."""
+
+from __future__ import annotations
+
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.sql.parse import tree as t
+from belvedere.sql.parse.calls import SPECIAL_CALLS, WITHOUT_PARENTHESES, parse_call
+from belvedere.sql.parse.cursor import Cursor
+from belvedere.sql.parse.keywords import NOT_COLUMN, NOT_FUNCTION
+from belvedere.sql.parse.lexer import (
+    INTEGER,
+    NUMBER,
+    PARAMETER,
+    QUOTED,
+    SIGN,
+    STRING,
+    WORD,
+    Token,
+)
+from belvedere.sql.parse.types import INTERVAL_FIELDS, TYPE_WORDS, parse_type
+from belvedere.types import INTERVAL
+
+
+def parse_primary(c: Cursor) -> t.Expr:
+    """An atom; postfix operators are left to the expression parser."""
+    token = c.tokens[c.index]
+    kind = token.kind
+    if kind == WORD:
+        return _word(c, token)
+    c.index += 1
+    if kind == INTEGER:
+        return t.Constant("integer", token.text, token.start)
+    if kind == STRING:
+        return t.Constant("string", token.text, token.start)
+    if kind == PARAMETER:
+        return t.ParameterRef(int(token.text), token.start)
+    if kind == NUMBER:
+        return t.Constant("number", token.text, token.start)
+    if kind == QUOTED:
+        return _named(c, token)
+    c.index -= 1
+    if kind == SIGN and token.text == "(":
+        return _parenthesis(c)
+    if kind == SIGN and token.text == "*":
+        c.index += 1
+        return t.Star((), token.start)
+    raise c.error()
+
+
+def _word(c: Cursor, token: Token) -> t.Expr:
+    word, at = token.text, token.start
+    special = _ATOMS.get(word)
+    if special is not None:
+        return special(c, at)
+    after = c.peek()
+    if after.kind == SIGN and after.text == "(":
+        if word in SPECIAL_CALLS or word not in NOT_FUNCTION:
+            return parse_call(c)
+    elif word in WITHOUT_PARENTHESES:
+        c.index += 1
+        return t.FunctionCall((word,), (), at)
+    if word in TYPE_WORDS and _typed_constant_ahead(c):
+        return _typed_constant(c)
+    if word in NOT_COLUMN:
+        raise c.error()
+    c.index += 1
+    return _named(c, token)
+
+
+def _named(c: Cursor, token: Token) -> t.Expr:
+    """A column, `t.*`, or a call of a quoted or qualified function; the first name is taken."""
+    parts = [token.text]
+    while c.is_sign("."):
+        c.index += 1
+        if c.accept_sign("*"):
+            return t.Star(tuple(parts), token.start)
+        parts.append(c.label())
+    if c.is_sign("("):
+        return parse_call(c, tuple(parts), token.start)
+    return t.Name(tuple(parts), token.start)
+
+
+def _parenthesis(c: Cursor) -> t.Expr:
+    at = c.token.start
+    if c.query_ahead() and c.peek().text != "(":
+        c.take()
+        query = c.query()
+        c.expect_sign(")")
+        return t.ScalarQuery(query, at)
+    if c.query_ahead():
+        return _ambiguous(c, at)
+    c.take()
+    items = c.expressions()
+    c.expect_sign(")")
+    if len(items) > 1:
+        return t.RowItems(items, at)
+    return items[0]
+
+
+def _ambiguous(c: Cursor, at: int) -> t.Expr:
+    """`((select 1) + 2)` or `((select 1) union select 2)`: try the expression first."""
+    index, depth = c.index, c.depth
+    c.take()
+    try:
+        items = c.expressions()
+        c.expect_sign(")")
+    except InvalidInput as error:
+        if error.sqlstate != "42601":
+            raise
+        c.index, c.depth = index, depth
+        c.take()
+        query = c.query()
+        c.expect_sign(")")
+        return t.ScalarQuery(query, at)
+    return t.RowItems(items, at) if len(items) > 1 else items[0]
+
+
+def _typed_constant_ahead(c: Cursor) -> bool:
+    """`date '..'`, `timestamp with time zone '..'`, `numeric(3,1) '..'`."""
+    ahead = 1
+    if c.peek(ahead).kind == WORD and c.peek(ahead).text in ("precision", "varying", "character"):
+        ahead += 1
+    if c.peek(ahead).kind == SIGN and c.peek(ahead).text == "(":
+        while c.peek(ahead).kind in (SIGN, INTEGER) and c.peek(ahead).text != ")":
+            ahead += 1
+        ahead += 1
+    if c.peek(ahead).kind == WORD and c.peek(ahead).text in ("with", "without"):
+        ahead += 3
+    return c.peek(ahead).kind == STRING
+
+
+def _typed_constant(c: Cursor) -> t.Expr:
+    at = c.token.start
+    if c.is_word("interval"):
+        return _interval(c, at)
+    found = parse_type(c)
+    text = c.token
+    return t.CastExpr(t.Constant("string", c.string(), text.start), found, at)
+
+
+def _interval(c: Cursor, at: int) -> t.Expr:
+    parse_type(c)
+    start = c.token.start
+    text = c.string()
+    if c.is_any(INTERVAL_FIELDS):
+        field = c.take().text
+        if c.is_word("to") or not _is_number(text):
+            raise Unsupported("interval field restriction", position=start + 1)
+        text = f"{text} {field}"
+    return t.CastExpr(t.Constant("string", text, start), INTERVAL, at)
+
+
+def _is_number(text: str) -> bool:
+    return text.strip().lstrip("+-").replace(".", "", 1).isdigit()
+
+
+# -- words that are atoms --------------------------------------------------------------------------
+
+
+def _null(c: Cursor, at: int) -> t.Expr:
+    c.index += 1
+    return t.Constant("null", None, at)
+
+
+def _true(c: Cursor, at: int) -> t.Expr:
+    c.index += 1
+    return t.Constant("bool", True, at)
+
+
+def _false(c: Cursor, at: int) -> t.Expr:
+    c.index += 1
+    return t.Constant("bool", False, at)
+
+
+def _default(c: Cursor, at: int) -> t.Expr:
+    c.index += 1
+    return t.Default(at)
+
+
+def _case(c: Cursor, at: int) -> t.Expr:
+    c.take()
+    subject = None if c.is_word("when") else c.expression()
+    whens = []
+    while c.accept("when"):
+        condition = c.expression()
+        c.expect("then")
+        whens.append((condition, c.expression()))
+    if not whens:
+        raise c.error()
+    default = c.expression() if c.accept("else") else None
+    c.expect("end")
+    return t.CaseExpr(subject, tuple(whens), default, at)
+
+
+def _exists(c: Cursor, at: int) -> t.Expr:
+    c.take()
+    c.expect_sign("(")
+    query = c.query()
+    c.expect_sign(")")
+    return t.ExistsQuery(query, at)
+
+
+def _array(c: Cursor, at: int) -> t.Expr:
+    c.take()
+    if c.accept_sign("("):
+        query = c.query()
+        c.expect_sign(")")
+        return t.ArrayQuery(query, at)
+    return _array_items(c, at)
+
+
+def _array_items(c: Cursor, at: int) -> t.Expr:
+    c.expect_sign("[")
+    if c.is_sign("["):
+        raise Unsupported("array of arrays", position=at + 1)
+    items = () if c.is_sign("]") else c.expressions()
+    c.expect_sign("]")
+    return t.ArrayItems(items, at)
+
+
+def _row(c: Cursor, at: int) -> t.Expr:
+    if c.peek().text != "(":
+        c.take()
+        return _named(c, c.tokens[c.index - 1])
+    c.take()
+    c.expect_sign("(")
+    items = () if c.is_sign(")") else c.expressions()
+    c.expect_sign(")")
+    return t.RowItems(items, at)
+
+
+_ATOMS = {
+    "null": _null,
+    "true": _true,
+    "false": _false,
+    "default": _default,
+    "case": _case,
+    "exists": _exists,
+    "array": _array,
+    "row": _row,
+}

@@ -1,0 +1,120 @@
+"""A text to its statements: the dispatcher in front of all parsing rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+from belvedere.errors import Unsupported
+from belvedere.sql.parse import objects, utility
+from belvedere.sql.parse import tree as t
+from belvedere.sql.parse.alter import parse_alter
+from belvedere.sql.parse.cursor import Cursor, Grammar, too_complex
+from belvedere.sql.parse.dml import parse_data_statement
+from belvedere.sql.parse.expressions import parse_expression
+from belvedere.sql.parse.forms import ExplainForm, Tree
+from belvedere.sql.parse.lexer import END, SIGN, WORD, tokenize
+from belvedere.sql.parse.query import parse_query
+
+_GRAMMAR = Grammar(parse_expression, parse_query, parse_data_statement)
+
+
+class Parsed(NamedTuple):
+    """One statement: its tree, and where it stands in the text."""
+
+    tree: Tree
+    start: int
+    end: int
+
+
+def parse_script(text: str) -> list[Parsed]:
+    """The statements of a text, which are separated by semicolons; empty ones are left out."""
+    c = Cursor(tokenize(text), text, _GRAMMAR)
+    found: list[Parsed] = []
+    try:
+        while True:
+            while c.accept_sign(";"):
+                pass
+            if c.token.kind == END:
+                return found
+            start = c.token.start
+            tree = _statement(c)
+            if not c.at_end:
+                raise c.error()
+            found.append(Parsed(tree, start, c.tokens[c.index - 1].end))
+    except RecursionError:
+        raise too_complex() from None
+
+
+def parse_expression_text(text: str) -> t.Expr:
+    """A text that is one expression: what the catalog keeps of defaults, checks and the like."""
+    c = Cursor(tokenize(text), text, _GRAMMAR)
+    tree = parse_expression(c)
+    if c.token.kind != END:
+        raise c.error()
+    return tree
+
+
+def _statement(c: Cursor) -> Tree:
+    token = c.token
+    if token.kind == WORD:
+        rule = _RULES.get(token.text)
+        if rule is not None:
+            return rule(c)
+        if token.text in _MISSING:
+            raise Unsupported(token.text, position=token.start + 1)
+    elif token.kind == SIGN and token.text == "(":
+        return parse_data_statement(c)
+    raise c.error()
+
+
+def _explain(c: Cursor) -> ExplainForm:
+    options = utility.parse_explain_options(c)
+    start = c.token.start
+    statement = _statement(c)
+    return ExplainForm(statement, c.text[start : c.tokens[c.index - 1].end], options)
+
+
+_RULES: dict[str, Callable[[Cursor], Tree]] = {
+    "select": parse_data_statement,
+    "with": parse_data_statement,
+    "values": parse_data_statement,
+    "table": parse_data_statement,
+    "insert": parse_data_statement,
+    "update": parse_data_statement,
+    "delete": parse_data_statement,
+    "merge": parse_data_statement,
+    "create": objects.parse_create,
+    "alter": parse_alter,
+    "drop": objects.parse_drop,
+    "truncate": objects.parse_truncate,
+    "refresh": objects.parse_maintain,
+    "verify": objects.parse_maintain,
+    "repair": objects.parse_maintain,
+    "begin": utility.parse_begin,
+    "start": utility.parse_begin,
+    "commit": utility.parse_commit,
+    "end": utility.parse_commit,
+    "rollback": utility.parse_rollback,
+    "abort": utility.parse_rollback,
+    "savepoint": utility.parse_savepoint,
+    "release": utility.parse_release,
+    "lock": utility.parse_lock,
+    "set": utility.parse_set,
+    "show": utility.parse_show,
+    "reset": utility.parse_reset,
+    "prepare": utility.parse_prepare,
+    "execute": utility.parse_execute,
+    "deallocate": utility.parse_deallocate,
+    "explain": _explain,
+    "copy": utility.parse_copy,
+    "analyze": utility.parse_analyze,
+    "analyse": utility.parse_analyze,
+    "vacuum": utility.parse_vacuum,
+}
+_MISSING = frozenset(
+    """
+    call checkpoint close cluster comment declare discard do fetch grant import listen load move
+    notify reassign reindex revoke security unlisten
+    """.split()
+)

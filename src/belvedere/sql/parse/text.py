@@ -1,0 +1,75 @@
+"""Tokens back to text: one spelling for what may have been written in many.
+
+Expressions and queries that the catalog keeps go through here, so that comments, line ends and the
+case of keywords do not matter, and so that a `*` can be replaced by the columns it stood for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+
+from belvedere.errors import InvalidInput
+from belvedere.sql.parse.keywords import NOT_COLUMN, RESERVED
+from belvedere.sql.parse.lexer import PARAMETER, QUOTED, SIGN, STRING, WORD, Token
+
+_PLAIN = re.compile(r"[a-z_][a-z0-9_$]*\Z")
+_NO_SPACE_BEFORE = frozenset({",", ")", ".", "]", "::", "[", ";"})
+_NO_SPACE_AFTER = frozenset({"(", ".", "::", "["})
+_SPACED_PARENTHESIS = RESERVED | {
+    "values",
+    "over",
+    "filter",
+    "by",
+    "is",
+    "like",
+    "between",
+    "using",
+}
+
+
+def render(tokens: Sequence[Token], replaced: Mapping[int, tuple[int, str]] | None = None) -> str:
+    """The text of tokens. `replaced` gives, by start offset, the end offset and other text."""
+    parts: list[str] = []
+    last: Token | None = None
+    skip_to = -1
+    for token in tokens:
+        if token.start < skip_to:
+            continue
+        text = spell(token)
+        if replaced is not None and token.start in replaced:
+            skip_to, text = replaced[token.start]
+        if last is not None and _spaced(last, token):
+            parts.append(" ")
+        parts.append(text)
+        last = token
+    return "".join(parts)
+
+
+def spell(token: Token) -> str:
+    if token.kind == STRING:
+        return "'" + token.text.replace("'", "''") + "'"
+    if token.kind == QUOTED:
+        return quote(token.text)
+    if token.kind == PARAMETER:
+        raise InvalidInput(
+            "parameters are not allowed here", sqlstate="42P02", position=token.start + 1
+        )
+    return token.text
+
+
+def quote(name: str) -> str:
+    """A name as SQL text: in quotes only when it needs them."""
+    if _PLAIN.match(name) and name not in NOT_COLUMN:
+        return name
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _spaced(last: Token, token: Token) -> bool:
+    if token.kind == SIGN and token.text in _NO_SPACE_BEFORE:
+        return False
+    if last.kind == SIGN and last.text in _NO_SPACE_AFTER:
+        return False
+    if token.kind == SIGN and token.text == "(":
+        return not (last.kind in (WORD, QUOTED) and last.text not in _SPACED_PARENTHESIS)
+    return True

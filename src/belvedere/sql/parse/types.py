@@ -1,0 +1,191 @@
+"""Type names, as PostgreSQL spells them, to types."""
+
+from __future__ import annotations
+
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.sql.parse.cursor import Cursor
+from belvedere.sql.parse.lexer import INTEGER, QUOTED, WORD
+from belvedere.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTEA,
+    DATE,
+    DOUBLE,
+    INTERVAL,
+    JSON,
+    NUMERIC,
+    REAL,
+    SMALLINT,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UUID,
+    VARCHAR,
+    SqlType,
+    array_of,
+    char,
+    numeric,
+    varchar,
+)
+from belvedere.types import (
+    INTEGER as INTEGER_TYPE,
+)
+
+_SIMPLE: dict[str, SqlType] = {
+    "bool": BOOLEAN,
+    "boolean": BOOLEAN,
+    "int2": SMALLINT,
+    "smallint": SMALLINT,
+    "int": INTEGER_TYPE,
+    "int4": INTEGER_TYPE,
+    "integer": INTEGER_TYPE,
+    "int8": BIGINT,
+    "bigint": BIGINT,
+    "float4": REAL,
+    "real": REAL,
+    "float8": DOUBLE,
+    "text": TEXT,
+    "json": JSON,
+    "bytea": BYTEA,
+    "date": DATE,
+    "uuid": UUID,
+    "timestamptz": TIMESTAMPTZ,
+}
+_NUMERIC = frozenset({"numeric", "decimal", "dec"})
+_CHARACTER = frozenset({"char", "character", "nchar", "bpchar", "varchar", "national"})
+_PARTS = frozenset({"double", "float", "time", "timestamp", "interval", "bit"})
+_MISSING = frozenset(
+    """
+    jsonb money xml inet cidr macaddr macaddr8 point line lseg box path polygon circle tsvector
+    tsquery oid regclass regtype regproc name timetz varbit int4range int8range numrange tsrange
+    tstzrange daterange hstore
+    """.split()
+)
+TYPE_WORDS = frozenset(_SIMPLE) | _NUMERIC | _CHARACTER | _PARTS | _MISSING
+SERIAL = {
+    "serial": INTEGER_TYPE,
+    "serial4": INTEGER_TYPE,
+    "bigserial": BIGINT,
+    "serial8": BIGINT,
+    "smallserial": SMALLINT,
+    "serial2": SMALLINT,
+}
+INTERVAL_FIELDS = ("year", "month", "day", "hour", "minute", "second")
+
+
+def parse_type(c: Cursor) -> SqlType:
+    """A type name with its modifiers and array brackets."""
+    if c.accept("setof"):
+        raise Unsupported("setof type", position=c.token.start + 1)
+    found = _scalar(c)
+    while True:
+        if c.accept_sign("["):
+            if c.token.kind == INTEGER:
+                c.take()
+            c.expect_sign("]")
+        elif c.accept("array"):
+            if c.accept_sign("["):
+                c.integer()
+                c.expect_sign("]")
+        else:
+            return found
+        if found.element is None:  # every number of dimensions is one array type
+            found = array_of(found)
+
+
+def _scalar(c: Cursor) -> SqlType:
+    token = c.token
+    if token.kind not in (WORD, QUOTED):
+        raise c.error()
+    c.take()
+    word = token.text
+    if word == "pg_catalog" and c.accept_sign("."):
+        token = c.take()
+        word = token.text
+    simple = _SIMPLE.get(word)
+    if simple is not None:
+        return simple
+    if word in _NUMERIC:
+        return _numeric(c)
+    if word in _CHARACTER:
+        return _character(c, word)
+    if word in _PARTS:
+        return _compound(c, word)
+    if word in _MISSING:
+        raise Unsupported("type", position=token.start + 1, type=word)
+    raise InvalidInput("type does not exist", sqlstate="42704", position=token.start + 1, type=word)
+
+
+def _numeric(c: Cursor) -> SqlType:
+    modifiers = _modifiers(c)
+    if not modifiers:
+        return NUMERIC
+    precision = modifiers[0]
+    scale = modifiers[1] if len(modifiers) > 1 else 0
+    if len(modifiers) > 2 or not 1 <= precision <= 1000 or not -1000 <= scale <= 1000:
+        raise InvalidInput("invalid numeric type modifier", sqlstate="22023")
+    return numeric(precision, scale)
+
+
+def _character(c: Cursor, word: str) -> SqlType:
+    if word == "national":
+        word = c.choice("character", "char", "varchar")
+    varying = word == "varchar" or c.accept("varying")
+    modifiers = _modifiers(c)
+    if modifiers and (len(modifiers) > 1 or not 1 <= modifiers[0] <= 10_485_760):
+        raise InvalidInput("invalid length of character type", sqlstate="22023")
+    if varying:
+        return varchar(modifiers[0]) if modifiers else VARCHAR
+    if word == "bpchar" and not modifiers:
+        return TEXT
+    return char(modifiers[0] if modifiers else 1)
+
+
+def _compound(c: Cursor, word: str) -> SqlType:
+    match word:
+        case "double":
+            c.expect("precision")
+            return DOUBLE
+        case "float":
+            modifiers = _modifiers(c)
+            if modifiers and not 1 <= modifiers[0] <= 53:
+                raise InvalidInput("invalid precision of type float", sqlstate="22023")
+            return REAL if modifiers and modifiers[0] <= 24 else DOUBLE
+        case "interval":
+            return _interval(c)
+        case "time" | "timestamp":
+            return _time(c, word)
+        case _:
+            raise Unsupported("type", type=word)
+
+
+def _interval(c: Cursor) -> SqlType:
+    if c.is_any(INTERVAL_FIELDS):
+        raise Unsupported("interval field restriction", position=c.token.start + 1)
+    if _modifiers(c) not in ((), (6,)):
+        raise Unsupported("interval precision", hint="use interval without a precision")
+    return INTERVAL
+
+
+def _time(c: Cursor, word: str) -> SqlType:
+    if _modifiers(c) not in ((), (6,)):
+        raise Unsupported(f"{word} precision", hint=f"use {word} without a precision")
+    zoned = False
+    if c.is_word("with", "time", "zone") or c.is_word("without", "time", "zone"):
+        zoned = c.is_word("with")
+        c.index += 3
+    if word == "time":
+        if zoned:
+            raise Unsupported("type", type="time with time zone")
+        return TIME
+    return TIMESTAMPTZ if zoned else TIMESTAMP
+
+
+def _modifiers(c: Cursor) -> tuple[int, ...]:
+    if not c.is_sign("("):
+        return ()
+    c.take()
+    found = c.comma_list(c.integer)
+    c.expect_sign(")")
+    return found
