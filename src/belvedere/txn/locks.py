@@ -70,14 +70,15 @@ class LockTable:
         kind, key, shared = request
         resource = (kind, key)
         with self._mutex:
-            self.acquired[kind] += 1
             if resource not in self._queues:
                 self._queues[resource] = (owner, shared)
+                self.acquired[kind] += 1
                 return False
             queue = self._queue(resource)
             mine = _Request(owner, shared)
             if not queue.waiting and _compatible(mine, queue.granted):
                 queue.granted.append(mine)
+                self.acquired[kind] += 1
                 return False
             self._enqueue(mine, resource, queue)
         self._wait(mine, resource, wait_ms)
@@ -112,8 +113,12 @@ class LockTable:
     def _wait(self, mine: _Request, resource: Resource, wait_ms: int | None) -> None:
         assert mine.wake is not None
         limit_ms = self._wait_ms_max if wait_ms is None else wait_ms
-        if mine.wake.wait(limit_ms / 1000):
-            return
+        try:
+            if mine.wake.wait(limit_ms / 1000):
+                return
+        except BaseException:  # an interrupted client is not to hold up the others
+            self._abandon(mine, resource)
+            raise
         with self._mutex:
             if mine.wake.is_set():
                 return
@@ -128,6 +133,15 @@ class LockTable:
             kind=resource[0],
             wait_ms=limit_ms,
         )
+
+    def _abandon(self, mine: _Request, resource: Resource) -> None:
+        with self._mutex:
+            queue = self._queue(resource)
+            if mine in queue.waiting:
+                self._leave(mine, resource, queue)
+            else:
+                queue.granted.remove(mine)
+                self._grant(resource, queue)
 
     def _leave(self, mine: _Request, resource: Resource, queue: _Queue) -> None:
         queue.waiting.remove(mine)
@@ -166,7 +180,9 @@ class LockTable:
         with self._mutex:
             for request in requests:
                 resource = (request.kind, request.key)
-                queue = self._queues[resource]
+                queue = self._queues.get(resource)
+                if queue is None:
+                    continue  # given back with the owner's other form of it
                 if isinstance(queue, tuple):
                     del self._queues[resource]
                     continue
@@ -177,6 +193,7 @@ class LockTable:
         while queue.waiting and _compatible(queue.waiting[0], queue.granted):
             request = queue.waiting.pop(0)
             queue.granted.append(request)
+            self.acquired[resource[0]] += 1
             self._waits_on.pop(request.owner, None)
             assert request.wake is not None
             request.wake.set()
