@@ -172,7 +172,7 @@ def test_damaged_rows_are_corruption() -> None:
     layout = RowLayout((Slot(BIGINT), Slot(TEXT), Slot(TEXT)))
     good = layout.encode((1, "abc", "def"))
     ends = layout.shape(3).fields[1].offset
-    crossed = good[:ends] + b"\x05\0\0\0\x04\0\0\0" + good[ends + 8 :]
+    crossed = good[:ends] + b"\x09\0\0\0\x06\0\0\0" + good[ends + 8 :]
     newer = RowLayout((*layout.slots, Slot(TEXT))).encode((1, "abc", "def", "ghi"))
     broken_text = good[:-3] + b"\xff\xfe\xfd"
     for bad in (b"", b"\x03", good[:10], good[:-1], good + b"x", crossed, newer, broken_text):

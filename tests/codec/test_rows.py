@@ -176,6 +176,25 @@ def test_a_numeric_keeps_its_display_scale() -> None:
     assert [str(value) for value in row] == ["1.00", "1.00", "1.50"]
 
 
+def test_there_is_no_negative_zero_in_a_numeric() -> None:
+    layout = RowLayout((Slot(NUMERIC), Slot(numeric(10, 2)), Slot(numeric(50, 2))))
+    row = layout.decode(layout.encode((Decimal("-0.000"), Decimal("-0"), Decimal("-0"))))
+    assert [str(value) for value in row] == ["0.000", "0.00", "0.00"]
+
+
+@pytest.mark.parametrize(("sql_type", "width"), [(numeric(18, 2), 8), (numeric(38, 2), 16)])
+def test_special_numbers_are_stored_beyond_all_digits(sql_type: SqlType, width: int) -> None:
+    layout = RowLayout((Slot(sql_type),))
+    smallest = -(1 << width * 8 - 1)
+    for text, stored in (
+        ("NaN", smallest),
+        ("-Infinity", smallest + 1),
+        ("Infinity", -smallest - 1),
+    ):
+        data = layout.encode((Decimal(text),))
+        assert int.from_bytes(data[-width:], "little", signed=True) == stored
+
+
 def test_the_callers_decimal_context_changes_nothing() -> None:
     layout = RowLayout((Slot(numeric(38, 10)), Slot(NUMERIC), Slot(numeric(18, 4))))
     row = (
