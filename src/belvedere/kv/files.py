@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -40,3 +41,23 @@ def check_target(path: Path) -> None:
     """InvalidInput when a checkpoint or sorted file would write over something."""
     if path.exists():
         raise InvalidInput("target exists already", sqlstate="58P02", path=path)
+
+
+def replace_file(path: Path, content: bytes) -> None:
+    """Write `content` as the file `path`, whole or not at all, and durable when it returns."""
+    draft = path.with_name(path.name + ".draft")
+    with draft.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.replace(path)
+    sync_directory(path.parent)
+
+
+def sync_directory(directory: Path) -> None:
+    """Make new, renamed and removed names in `directory` survive a power cut."""
+    descriptor = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

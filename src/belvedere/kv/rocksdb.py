@@ -39,7 +39,8 @@ from belvedere.kv.batch import (
     check_scan,
 )
 from belvedere.kv.files import check_file, check_target, os_errors_mapped
-from belvedere.kv.rocksdb_errors import translated, translated_open
+from belvedere.kv.rocksdb_errors import lock_owner, open_already, translated, translated_open
+from belvedere.kv.rocksdb_log import Ingest, check_logs, cut_logs, read_ingests, write_ingests
 from belvedere.kv.rocksdb_scan import Scan, ScanRegistry, take_pairs, take_pairs_back, take_values
 from belvedere.kv.rocksdb_settings import CACHE_BYTES, store_options
 
@@ -53,6 +54,7 @@ class RocksStore:
         "_database",
         "_flush_wal",
         "_get",
+        "_ingest_lock",
         "_options",
         "_scans",
         "_write",
@@ -68,6 +70,7 @@ class RocksStore:
         self._flush_wal = database.flush_wal
         self._scans = ScanRegistry()
         self._close_lock = Lock()
+        self._ingest_lock = Lock()
         self._closed = False
 
     @classmethod
@@ -85,6 +88,13 @@ class RocksStore:
         opens it with everything from the first damage on gone.
         """
         _check_directory(directory, create)
+        owner_pid = lock_owner(directory)
+        if owner_pid is not None:
+            raise open_already(directory, owner_pid)
+        if salvage:
+            cut_logs(directory)
+        else:
+            check_logs(directory)
         options = store_options(create=create, salvage=salvage, cache_bytes=cache_bytes)
         try:
             database = Rdict(str(directory), options)
@@ -159,6 +169,8 @@ class RocksStore:
             self._write(native)
             if sync:
                 self._flush_wal(True)
+        except Error:
+            raise
         except Exception as error:
             raise self.failed(error) from error
 
@@ -195,10 +207,18 @@ class RocksStore:
             return
         options = IngestExternalFileOptions()
         options.set_move_files(True)
-        try:
-            self._database.ingest_external_file([str(file) for file in files], options)
-        except Exception as error:
-            raise self.failed(error) from error
+        with self._ingest_lock:
+            earlier = read_ingests(self.directory)
+            try:
+                before = self._database.latest_sequence_number()
+                write_ingests(self.directory, [*earlier, Ingest(before, -1, len(files))])
+                self._database.ingest_external_file([str(file) for file in files], options)
+                after = self._database.latest_sequence_number()
+                write_ingests(self.directory, [*earlier, Ingest(before, after, len(files))])
+            except Error:
+                raise
+            except Exception as error:
+                raise self.failed(error) from error
 
     def sorted_file_writer(self, path: Path) -> SortedFileWriter:
         self._check_open()

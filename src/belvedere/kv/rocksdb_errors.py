@@ -7,9 +7,7 @@ Unavailable with the text as detail, never silence.
 
 from __future__ import annotations
 
-import fcntl
 import os
-import struct
 from pathlib import Path
 
 from rocksdict import DbClosedError
@@ -19,13 +17,10 @@ from belvedere.kv.files import DISK_FULL, IO_ERROR
 
 _FULL_WORDS = ("No space left on device", "Space limit reached", "Disk quota exceeded")
 _LOCK_WORDS = ("lock hold by current process", "While lock file")
-_FLOCK = struct.Struct("hhqqi4x")
 
 
 def translated(error: Exception, directory: Path) -> Error:
     """The error to raise for `error` of an open store."""
-    if isinstance(error, Error):
-        return error
     if isinstance(error, DbClosedError):
         return Unavailable("store is closed", sqlstate="57P01", directory=directory)
     text = str(error)
@@ -46,24 +41,35 @@ def translated_open(error: Exception, directory: Path) -> Error:
     """The error to raise for `error` while opening: a missing file counts as damage."""
     text = str(error)
     if any(words in text for words in _LOCK_WORDS):
-        return Unavailable(
-            "store is open in another process",
-            sqlstate="55006",
-            hint="close the other one, or connect to it",
-            directory=directory,
-            owner_pid=_lock_owner(directory, text),
-        )
+        return open_already(directory, lock_owner(directory))
     if "No such file or directory" in text or text.startswith("Invalid argument"):
         return Corruption("store is damaged", detail=text, directory=directory)
     return translated(error, directory)
 
 
-def _lock_owner(directory: Path, text: str) -> int | None:
-    """The process that holds the lock file; None when it is gone by now."""
-    if "lock hold by current process" in text:
-        # Opening and closing the file here would drop this process's own lock (POSIX).
-        return os.getpid()
-    with (directory / "LOCK").open("rb") as lock_file:
-        wanted = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, 0, 0, 0)
-        held = _FLOCK.unpack(fcntl.fcntl(lock_file, fcntl.F_GETLK, wanted))
-    return held[4] if held[0] != fcntl.F_UNLCK else None
+def open_already(directory: Path, owner_pid: int | None) -> Unavailable:
+    return Unavailable(
+        "store is open already",
+        sqlstate="55006",
+        hint="close the other one, or connect to it",
+        directory=directory,
+        owner_pid=owner_pid,
+    )
+
+
+def lock_owner(directory: Path) -> int | None:
+    """The process that holds the lock file; None when nobody does or that cannot be told.
+
+    Read from the kernel's list: opening the lock file and closing it again would drop the lock if
+    this process has it (POSIX).
+    """
+    lock, kernel_list = directory / "LOCK", Path("/proc/locks")
+    if not lock.exists() or not kernel_list.exists():
+        return None
+    found = lock.stat()
+    name = f"{os.major(found.st_dev):02x}:{os.minor(found.st_dev):02x}:{found.st_ino}"
+    for line in kernel_list.read_text().splitlines():
+        fields = line.split()
+        if name in fields and "POSIX" in fields:
+            return int(fields[fields.index(name) - 1])
+    return None

@@ -132,6 +132,9 @@ class Scan(Generic[Row]):
             else:
                 self._keep(cursor, first)
                 self._left = None if left is None else left - wanted
+        except Error:
+            self._finish()
+            raise
         except Exception as error:
             self._finish()
             raise self._owner.failed(error) from error

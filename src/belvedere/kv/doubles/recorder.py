@@ -27,8 +27,10 @@ Show = Callable[[bytes], str]
 SHOWN_BYTES_MAX = 200
 
 
-def plain(content: bytes) -> str:
+def plain(content: object) -> str:
     """Printable ASCII as it is, everything else as \\xNN; empty bytes as ''; long ones cut."""
+    if not isinstance(content, bytes):
+        return ascii(content)
     shown = ascii(content[:SHOWN_BYTES_MAX])[2:-1] or "''"
     return shown if len(content) <= SHOWN_BYTES_MAX else f"{shown}.. ({len(content)} bytes)"
 
