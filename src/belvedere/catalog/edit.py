@@ -30,7 +30,7 @@ from belvedere.catalog.definitions import (
 from belvedere.catalog.model import Index, Schema, Sequence, State, Table, TypeName, View
 from belvedere.catalog.relation import missing_bytes
 from belvedere.errors import InvalidInput
-from belvedere.types import BIGINT, Kind
+from belvedere.types import BIGINT, Kind, SqlType
 
 NAME_BYTES_MAX = 63
 COLUMNS_MAX = 1600
@@ -318,18 +318,17 @@ class Edit:
     def create_view(self, wanted: ViewDefinition) -> int:
         schema = self._require_free(wanted.name, wanted.schema)
         id_ = self.allocate()
-        columns = tuple(
-            model.Column(name, TypeName.of(type_), slot)
-            for slot, (name, type_) in enumerate(wanted.columns)
-        )
         self.put(
             View(
                 id=id_,
                 name=wanted.name,
                 schema=schema,
                 definition=wanted.definition,
-                columns=columns,
+                columns=_view_columns(wanted.columns),
                 inputs=wanted.inputs,
+                stored=_view_columns(wanted.stored),
+                key_columns=wanted.key_columns,
+                amounts=wanted.amounts,
                 maintenance=wanted.maintenance,
                 placement=wanted.placement,
                 options=wanted.options,
@@ -433,6 +432,12 @@ def column_named(table: Table, name: str) -> model.Column:
 def index_slots(index: Index) -> frozenset[int]:
     return frozenset(part.slot for part in index.parts if part.slot is not None) | frozenset(
         index.include
+    )
+
+
+def _view_columns(wanted: tuple[tuple[str, SqlType], ...]) -> tuple[model.Column, ...]:
+    return tuple(
+        model.Column(name, TypeName.of(type_), slot) for slot, (name, type_) in enumerate(wanted)
     )
 
 

@@ -190,11 +190,17 @@ class PlainView(Object, frozen=True, omit_defaults=True, tag="plain view", kw_on
 
 class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True):
     """A materialized view. `inputs` are the relations its definition reads; `group` its
-    maintenance group (0: immediate); `options` what WITH (..) said, as given."""
+    maintenance group (0: immediate); `options` what WITH (..) said, as given.
+
+    It is kept as linear state (codec.state): rows of `stored` columns, the first `key_columns` of
+    them the key, each with `amounts` numbers, the first of which counts rows."""
 
     definition: str
     columns: tuple[Column, ...]
     inputs: tuple[int, ...]
+    stored: tuple[Column, ...] = ()
+    key_columns: int = 0
+    amounts: int = 1
     auxiliaries: tuple[int, ...] = ()
     group: int = 0
     maintenance: Maintenance = Maintenance.IMMEDIATE

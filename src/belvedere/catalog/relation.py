@@ -5,7 +5,7 @@ Compiled once per object and catalog, kept in `Catalog.compiled`.
 - A table stores whole rows by slot; its key is the primary key.
 - An index stores (key parts, primary key, included columns); its key is the key parts followed by
   the primary key, so that equal values stay apart and a look-up is a prefix range.
-- A view's form is decided by the part that compiles views; only its prefix is known here.
+- A view stores linear state: columns of its own with amounts behind them, by slot like a table's.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Column, Index, KeyPart, Table
+from belvedere.catalog.model import Column, Index, KeyPart, Table, View
 from belvedere.codec import keyspace
 from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.codec.rows import RowLayout, Slot
+from belvedere.codec.state import StateLayout
 from belvedere.errors import Corruption
 from belvedere.types import Row, SqlType
 
@@ -52,6 +53,37 @@ class CompiledIndex:
     primary_key: tuple[int, ...]
     start: bytes
     end: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class CompiledView:
+    """A view as it is stored; slots are the stored columns, then the amounts."""
+
+    view: View
+    key: KeyCodec
+    layout: StateLayout
+    payload: RowLayout
+    start: bytes
+    end: bytes
+
+
+def compiled_relation(catalog: Catalog, id_: int) -> CompiledTable | CompiledView:
+    """What a scan needs of a table or view: key, layout, start and end."""
+    if isinstance(catalog.get(id_), View):
+        return compiled_view(catalog, id_)
+    return compiled_table(catalog, id_)
+
+
+def compiled_view(catalog: Catalog, id_: int) -> CompiledView:
+    found = catalog.compiled.get(id_)
+    if isinstance(found, CompiledView):
+        return found
+    view = catalog.get(id_)
+    if not isinstance(view, View):
+        raise Corruption("view is not in the catalog", id=id_)
+    compiled = _compile_view(view)
+    catalog.compiled[id_] = compiled
+    return compiled
 
 
 def compiled_table(catalog: Catalog, id_: int) -> CompiledTable:
@@ -132,6 +164,20 @@ def _compile_index(index: Index, table: Table) -> CompiledIndex:
         layout=RowLayout(tuple(Slot(type_, None) for type_ in types)),
         parts=len(index.parts),
         primary_key=tuple(range(len(index.parts), len(columns))),
+        start=start,
+        end=end,
+    )
+
+
+def _compile_view(view: View) -> CompiledView:
+    start, end = keyspace.relation_range(view.id)
+    key = tuple(KeyColumn(column.type) for column in view.stored[: view.key_columns])
+    payload = RowLayout(tuple(Slot(column.type, None) for column in view.stored))
+    return CompiledView(
+        view=view,
+        key=KeyCodec(key, keyspace.row_prefix(view.id)),
+        layout=StateLayout(payload, view.amounts),
+        payload=payload,
         start=start,
         end=end,
     )

@@ -7,7 +7,7 @@ Results that do not depend on the outer row are kept in the `cache` of the Run t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from belvedere.errors import InvalidInput, Unavailable
@@ -86,6 +86,7 @@ class Run:
         "cache",
         "changes",
         "ctes",
+        "deltas",
         "environment",
         "interrupt",
         "outer",
@@ -113,6 +114,7 @@ class Run:
         self.cache: dict[int, Any] = {}
         self.ctes: dict[int, CteRows] = {}
         self.changes: list[Write] = []  # they wait for the end of all reads
+        self.deltas: Mapping[int, Sequence[Row]] = {}  # rows of Changes leaves, by relation
 
     def nested(self, outer: Row) -> Run:
         """A Run one query further in."""
@@ -139,6 +141,7 @@ class Run:
         run.cache = {}
         run.ctes = self.ctes
         run.changes = self.changes
+        run.deltas = self.deltas
         return run
 
     def out(self, levels: int) -> Run:

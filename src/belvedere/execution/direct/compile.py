@@ -81,6 +81,8 @@ def _compile_rarer(context: Context, node: n.Node) -> Rows:
             return _virtual(node)
         case n.Lock():
             return rows.compile_lock(context, node)
+        case n.Changes():
+            return scans.compile_changes(context, node)
         case n.Insert():
             return changes.compile_insert(context, node)
         case n.Update():

@@ -13,7 +13,12 @@ from dataclasses import dataclass
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index
-from belvedere.catalog.relation import CompiledIndex, compiled_index, compiled_table
+from belvedere.catalog.relation import (
+    CompiledIndex,
+    compiled_index,
+    compiled_relation,
+    compiled_table,
+)
 from belvedere.errors import Corruption
 from belvedere.execution.direct.access import KeyRange, RangesOf, keys_of, ranges_of
 from belvedere.execution.direct.context import Context
@@ -21,6 +26,7 @@ from belvedere.execution.direct.expressions import Writer
 from belvedere.execution.direct.source import Source
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn.border import Reader
 from belvedere.types import Row
@@ -51,14 +57,25 @@ def compile_scan(context: Context, node: n.Scan) -> Rows:
         def rows(run: Run) -> Iterator[Row]:
             return fetch(run, run.outer)
 
-    return rows if node.residual is None else _filtered(context, node, rows)
+    return rows if node.residual is None else _kept(context, node.residual, rows)
+
+
+def compile_changes(context: Context, node: n.Changes) -> Rows:
+    """One side of a delta: the old or the new rows, whichever the run was given."""
+
+    def rows(run: Run) -> Iterator[Row]:
+        return iter(run.deltas[node.relation])
+
+    if node.filter is None:
+        return rows
+    return _kept(context, node.filter, rows)
 
 
 def compile_fetch(context: Context, node: n.Scan, access: paths.Access) -> Fetch:
     """The rows an access selects, before any residual condition."""
     if access.index is not None:
         return _by_index(context, node, access)
-    compiled = compiled_table(context.catalog, node.relation)
+    compiled = compiled_relation(context.catalog, node.relation)
     decode = compiled.layout.projector(node.slots)
     if access.whole and access.range is None:
         return _by_keys(context, access, decode, node)
@@ -66,7 +83,7 @@ def compile_fetch(context: Context, node: n.Scan, access: paths.Access) -> Fetch
 
 
 def _full(context: Context, node: n.Scan) -> Rows:
-    compiled = compiled_table(context.catalog, node.relation)
+    compiled = compiled_relation(context.catalog, node.relation)
     start, end, decode = compiled.start, compiled.end, compiled.layout.projector(node.slots)
 
     def rows(run: Run) -> Iterator[Row]:
@@ -78,20 +95,19 @@ def _full(context: Context, node: n.Scan) -> Rows:
     return rows
 
 
-def _filtered(context: Context, node: n.Scan, rows: Rows) -> Rows:
-    assert node.residual is not None
+def _kept(context: Context, condition: e.Expression, rows: Rows) -> Rows:
     source = Source()
-    truth = Writer(source, context.plan).truth(node.residual)
+    truth = Writer(source, context.plan).truth(condition)
     each = source.constant(rows, "rows")
     return source.function(
-        "filtered", [f"for row in {each}(run):", f"    if {truth}:", "        yield row"]
+        "kept", [f"for row in {each}(run):", f"    if {truth}:", "        yield row"]
     )
 
 
 def _by_keys(
     context: Context, access: paths.Access, decode: Callable[[bytes], Row], node: n.Scan
 ) -> Fetch:
-    keys = keys_of(context, access, compiled_table(context.catalog, node.relation).key)
+    keys = keys_of(context, access, compiled_relation(context.catalog, node.relation).key)
 
     def fetch(run: Run, row: Row) -> Iterator[Row]:
         wanted = keys(run, row)
