@@ -82,6 +82,12 @@ def postgres_call(function: Function, arguments: list[str]) -> str:
     if name.startswith("is "):
         words = name.upper()
         return f"(({arguments[0]}) {words} ({arguments[1]}))" if len(arguments) == 2 else f"(({arguments[0]}) {words})"
+    if name.startswith("extract "):
+        return f"extract({name.removeprefix('extract ')} FROM {arguments[0]})"
+    if name == "array subscript":
+        return f"({arguments[0]})[{arguments[1]}]"
+    if name == "array slice":
+        return f"({arguments[0]})[{arguments[1]}:{arguments[2]}]"
     if name in _KEYWORD_CALLS:
         pattern = _KEYWORD_CALLS[name]
         return pattern.format(*arguments) if pattern else f"{name}({', '.join(arguments)})"
@@ -93,7 +99,7 @@ def postgres_call(function: Function, arguments: list[str]) -> str:
         return name
     call = f'pg_catalog."{name}"({", ".join(arguments)})'
     if function.kind is FunctionKind.SET:
-        return f"(SELECT array_agg(v) FROM {call} v)"
+        return f"(SELECT array_agg(v::text) FROM {call} v)"
     return call
 
 
@@ -133,7 +139,7 @@ def calls(function: Function) -> list[Call]:
         size = 1
         for one in lists:
             size *= len(one)
-        if size <= CALLS_PER_OVERLOAD:
+        if size <= max(CALLS_PER_OVERLOAD, 150):
             chosen: list[tuple[str | None, ...]] = list(itertools.product(*lists))
         else:
             chosen = [tuple(map(generator.choice, lists)) for _ in range(CALLS_PER_OVERLOAD)]
@@ -144,7 +150,7 @@ def calls(function: Function) -> list[Call]:
 
 
 def _candidates(function: Function, position: int, sql_type: SqlType) -> list[str]:
-    special = SPECIAL.get((function.name, position)) or SPECIAL.get((f"{function.signature}", position))
+    special = SPECIAL.get((function.signature, position)) or SPECIAL.get((function.name, position))
     if special is not None:
         return special
     if function.name == "cast" and type_name(sql_type) == "text":

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import datetime
 import random
-from collections.abc import Callable, Sequence
-from decimal import Decimal
+from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import duckdb
@@ -13,12 +12,12 @@ import pyarrow as pa
 import sqlglot
 from sqlglot import exp
 
-from belvedere.errors import Error
-from belvedere.plan.functions import Environment, build_sql, duckdb_udfs, formatter
+from belvedere.errors import Error, Unsupported
+from belvedere.plan.functions import Environment, FunctionKind, build_sql, duckdb_udfs, formatter
 from belvedere.plan.functions.sqlform import duckdb_type, sqlstate_of
 from belvedere.plan.functions.udf import _arrow_type, _decoder, register
 from belvedere.plan.values.datetimes import EPOCH_UTC
-from belvedere.types import Interval, Kind, SqlType, array_of, numeric
+from belvedere.types import TEXT, Interval, Kind, SqlType, array_of
 from tests.oracle.postgres import Value
 from tests.plan.functions.cases import Call
 
@@ -38,21 +37,40 @@ def show(sql_type: SqlType, value: Any) -> str | None:
     return formatter(sql_type)(value)
 
 
-def python_value(call: Call) -> Value:
-    """What the Python form gives; unexpected exceptions go through."""
-    function = call.function
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What the Python form gave; `unsupported` is the message when it said so by name."""
+
+    value: Value
+    unsupported: str | None = None
+    crash: str | None = None
+
+
+def python_answer(call: Call) -> Answer:
+    """What the Python form gives. An exception that is none of ours is a finding, not an abort."""
     try:
-        values = call.values()
-        if function.strict and None in values:
-            return Value(str(call.result), None)
-        form = function.python
-        assert callable(form)
-        result = form(*([ENVIRONMENT] if function.environment else []), *values)
-        if function.kind.value == "set":
-            return Value(str(array_of(call.result)), show(array_of(call.result), list(result) or None))
-        return Value(str(call.result), show(call.result, result))
+        return Answer(_python_value(call))
+    except Unsupported as error:
+        return Answer(Value(None, None, error.sqlstate), error.message)
     except Error as error:
-        return Value(None, None, error.sqlstate)
+        return Answer(Value(None, None, error.sqlstate))
+    except Exception as error:  # noqa: BLE001  any crash is a finding
+        return Answer(Value(None, None), crash=repr(error)[:200])
+
+
+def _python_value(call: Call) -> Value:
+    function = call.function
+    values = call.values()
+    is_set = function.kind is FunctionKind.SET
+    if function.strict and None in values:
+        return Value("text[]" if is_set else str(call.result), None)
+    form = function.specialize(call.types) if function.specialize else function.python
+    assert callable(form)
+    result = form(*([ENVIRONMENT] if function.environment else []), *values)
+    if is_set:
+        shown = [show(call.result, one) for one in result]
+        return Value("text[]", show(array_of(TEXT), shown) if shown else None)
+    return Value(str(call.result), show(call.result, result))
 
 
 class Duck:
@@ -106,7 +124,7 @@ class Duck:
         except duckdb.Error as error:
             if len(chosen) == 1:
                 message = str(error)
-                answers[chosen[0]] = Value(None, None, sqlstate_of(message) or message[:300])
+                answers[chosen[0]] = Value(None, message[:300], sqlstate_of(message) or "?")
                 return
             half = len(chosen) // 2
             self._run_many(query, types, rows, result, chosen[:half], answers)
@@ -136,7 +154,7 @@ class Duck:
             text = f"CAST({text} AS VARCHAR)"
         inner = ", ".join([*cast, "position"])
         statement = f"SELECT {text} FROM (SELECT {inner} FROM arguments) ORDER BY position"
-        column = self.connection.execute(statement).to_arrow_table().column(0)
+        column = self.connection.sql(statement).to_arrow_table().column(0)
         if result.kind is Kind.NUMERIC:
             return list(column.to_pylist())
         return _decoder(result)(column)

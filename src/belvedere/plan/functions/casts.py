@@ -169,7 +169,7 @@ _TO_TEXT_SQL: dict[Kind, SqlForm] = {
     Kind.SMALLINT: _as("VARCHAR"),
     Kind.INTEGER: _as("VARCHAR"),
     Kind.BIGINT: _as("VARCHAR"),
-    Kind.NUMERIC: _as("VARCHAR"),
+    Kind.NUMERIC: lambda types: None if types[0].precision == types[0].scale else _as("VARCHAR"),
     Kind.DATE: _as("VARCHAR"),
     Kind.UUID: _as("VARCHAR"),
     Kind.JSON: "_0",

@@ -137,6 +137,10 @@ class Function:
     # Precision and scale of a NUMERIC result in DuckDB, from the arguments' bounds.
     bounds: BoundRule | None = None
     partial: Partial | None = None
+    # Makes the Python form for concrete argument types, where it depends on them: `Resolved.python`.
+    specialize: Callable[[Types], Callable[..., Any] | Accumulator] | None = None
+    # The SQL form calls the Python form by its UDF name for some values.
+    udf: bool = False
     # How many of the arguments of an ordered-set aggregate are written before WITHIN GROUP.
     direct: int | None = None
 

@@ -7,20 +7,31 @@ are functions named by their symbol. The families register themselves through `F
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from belvedere.plan.functions import (
     aggregates,
+    arrays,
     booleans,
     comparison,
+    composing,
+    datetime_fields,
+    datetime_making,
+    datetime_math,
+    encodings,
     floats,
     integers,
+    jsons,
     numeric_math,
     numerics,
+    patterns,
+    regexes,
+    strings,
 )
 from belvedere.plan.functions.casts import base_casts
-from belvedere.plan.functions.function import Function, Types
+from belvedere.plan.functions.function import Accumulator, Function, Types
 from belvedere.plan.functions.resolution import choose, choose_operator, result_type
 from belvedere.plan.functions.udf import Udf, describe
 from belvedere.types import SqlType
@@ -32,17 +43,31 @@ FAMILIES = (
     floats,
     numerics,
     numeric_math,
+    strings,
+    encodings,
+    patterns,
+    regexes,
+    composing,
+    arrays,
+    jsons,
+    datetime_math,
+    datetime_fields,
+    datetime_making,
     aggregates,
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a call means: the overload, the types its arguments are cast to, the type it gives."""
+    """What a call means: the overload, the types its arguments are cast to, the type it gives.
+
+    `python` is the Python form for these types: executors call it, not the overload's own.
+    """
 
     function: Function
     argument_types: Types
     result_type: SqlType
+    python: Callable[..., Any] | Accumulator
 
 
 @functools.cache
@@ -64,7 +89,8 @@ def _resolve(name: str, types: Types) -> Resolved:
     functions = registry().get(name, ())
     chosen = choose_operator if is_operator(name) else choose
     function, parameters = chosen(name, functions, types)
-    return Resolved(function, parameters, result_type(function, parameters))
+    python = function.python if function.specialize is None else function.specialize(parameters)
+    return Resolved(function, parameters, result_type(function, parameters), python)
 
 
 def resolve(name: str, argument_types: Sequence[SqlType]) -> Resolved:

@@ -54,6 +54,7 @@ _SQLSTATES = [
         (r"must not end with escape", "22025"),
         (r"square root of a negative", "2201F"),
         (r"logarithm of", "2201E"),
+        (r"(date|timestamp|interval|time)\b.*(out of range|overflow)|(overflow|out of range).*(date|timestamp|interval)", "22008"),
         (r"overflow|out of range|failed to cast decimal|too (large|big|small)", "22003"),
         (r"could not convert string|invalid (uuid|boolean)", "22P02"),
         (r"can't be cast|could not cast", "22003"),

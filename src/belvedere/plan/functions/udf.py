@@ -14,11 +14,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.errors import Error
+from belvedere.errors import Error, Unsupported
 from belvedere.plan.functions.function import UDF, Function, Poly
 from belvedere.plan.functions.sqlform import TEXT_IN_UDF, duckdb_type, udf_name
 from belvedere.plan.values.datetimes import EPOCH, EPOCH_UTC
 from belvedere.plan.values.decimals import parse_numeric
+from belvedere.plan.values.numbers import INT8_MAX
 from belvedere.types import Interval, Kind, SqlType
 
 MICROSECOND = datetime.timedelta(microseconds=1)
@@ -36,7 +37,9 @@ class Udf:
 
 def describe(function: Function) -> Udf | None:
     """The UDF of a function, or None when it has none."""
-    if function.sql is not UDF or function.variadic or isinstance(function.result, Poly):
+    if not (function.sql is UDF or function.udf):
+        return None
+    if function.variadic or isinstance(function.result, Poly):
         return None
     parameters: list[str] = []
     for argument in function.arguments:
@@ -63,7 +66,8 @@ def register(connection: Any, udfs: Iterable[Udf]) -> None:
             list(udf.parameters),
             udf.result,
             type="arrow",
-            null_handling="default" if udf.function.strict else "special",
+            # Even a strict function may give NULL, which DuckDB's default handling refuses.
+            null_handling="special",
         )
 
 
@@ -123,10 +127,16 @@ def _encoder(sql_type: SqlType) -> Callable[[Any], Any]:
     if kind is Kind.UUID:
         return lambda value: None if value is None else str(value)
     if kind is Kind.INTERVAL:
-        return lambda value: (
-            None if value is None else (value.months, value.days, value.microseconds * 1000)
-        )
+        return _interval_nanoseconds
     return lambda value: value
+
+
+def _interval_nanoseconds(value: Interval | None) -> tuple[int, int, int] | None:
+    if value is None:
+        return None
+    if abs(value.microseconds) > INT8_MAX // 1000:
+        raise Unsupported("an interval with this much time cannot pass through duckdb")
+    return value.months, value.days, value.microseconds * 1000
 
 
 def _arrow_type(pyarrow: Any, sql_type: SqlType) -> Any:

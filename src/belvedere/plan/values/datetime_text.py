@@ -37,11 +37,14 @@ _MONTHS |= {name.lower(): number for number, name in enumerate(calendar.month_ab
 _MONTHS["sept"] = 9
 _DAYS = {name.lower() for name in (*calendar.day_name, *calendar.day_abbr)}
 _DAYS |= {"tues", "thur", "thurs", "weds", "wednes"}
+_JULIAN_OF_YEAR_ONE = 1_721_425
+_ORDINAL_MAX = datetime.date.max.toordinal()
 _PRESENT = {"now", "today", "tomorrow", "yesterday"}
 
 _FIELD = re.compile(
-    r"(?P<clock>\d+:\d*(?::\d*)?(?:[.,]\d*)?)"
+    r"(?P<clock>\d+:\d*(?::\d*)?(?:\.\d*)?)"
     r"|(?P<date>\d+[-/.](?:[a-zA-Z]+|\d+)[-/.]\d+|\d{4}-\d{2}(?!\d)|[a-zA-Z]{3,9}[-/.]\d+[-/.]\d+)"
+    r"|(?P<julian>[jJ]\d+(?:\.\d*)?)"
     r"|(?P<number>\d+(?:\.\d*)?)"
     r"|(?P<offset>[-+]\d{1,4}(?::\d{2}(?::\d{2})?)?|[-+]\d{6})"
     r"|(?P<word>[a-zA-Z][a-zA-Z_]*(?:/[a-zA-Z0-9_+/-]+)?)"
@@ -143,7 +146,7 @@ def _month_days(year: int, month: int) -> int:
 
 def _clock(text: str, kind: str, original: str) -> int:
     """Microseconds of HH:MM[:SS[.f]]; 24:00:00 and second 60 are allowed, as in PostgreSQL."""
-    whole, _, fraction = text.replace(",", ".").partition(".")
+    whole, _, fraction = text.partition(".")
     parts = whole.split(":")
     if len(parts) == 2 and fraction:
         raise bad_datetime(kind, original)
@@ -186,6 +189,11 @@ def _settle(fields: _Fields, group: str, token: str) -> None:
         _settle_offset(fields, token)
     elif group == "word":
         _settle_word(fields, token)
+    elif group == "julian":
+        number = int(token[1:].partition(".")[0]) - _JULIAN_OF_YEAR_ONE
+        if "." in token or not 1 <= number <= _ORDINAL_MAX:
+            raise Unsupported("this julian date is not supported", text=fields.text)
+        _settle_day(fields, datetime.date.fromordinal(number))
     elif group == "number":
         _settle_number(fields, token)
 
@@ -287,7 +295,10 @@ def _settle_zone(fields: _Fields, token: str) -> None:
 def _settle_number(fields: _Fields, token: str) -> None:
     digits, point, rest = token.partition(".")
     if point:
-        raise fields.bad()
+        if len(digits) < 4 or len(rest) != 3 or fields.year is not None or fields.month is not None:
+            raise fields.bad()
+        _settle_day_of_year(fields, int(digits), int(rest))
+        return
     dated = fields.year is not None and fields.month is not None
     if len(digits) == 8 and not dated and fields.month is None:
         fields.year, fields.month, fields.day = int(digits[:4]), int(digits[4:6]), int(digits[6:])
@@ -300,6 +311,18 @@ def _settle_number(fields: _Fields, token: str) -> None:
         fields.clock = _clock(f"{padded[:2]}:{padded[2:4]}:{padded[4:]}", fields.kind, fields.text)
     else:
         _settle_part(fields, digits)
+
+
+def _settle_day_of_year(fields: _Fields, year: int, day: int) -> None:
+    if not 1 <= day <= 365 + calendar.isleap(year):
+        raise datetime_out_of_range(fields.kind)
+    if not 1 <= year <= 9999:
+        raise beyond_python(year, fields.kind)
+    _settle_day(fields, datetime.date(year, 1, 1) + datetime.timedelta(days=day - 1))
+
+
+def _settle_day(fields: _Fields, day: datetime.date) -> None:
+    fields.year, fields.month, fields.day, fields.year_digits = day.year, day.month, day.day, 4
 
 
 def _settle_part(fields: _Fields, digits: str) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from belvedere.errors import Unsupported
+from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.values.failures import bad_datetime, datetime_out_of_range
 from belvedere.plan.values.numbers import INT4_MAX, INT4_MIN, INT8_MAX, INT8_MIN, SPACE
 from belvedere.types import DAYS_PER_MONTH, MICROSECONDS_PER_DAY, Interval
@@ -36,7 +36,7 @@ _MONTHS = {"month": 1, "year": 12, "decade": 120, "century": 1200, "millennium":
 
 _TOKEN = re.compile(
     r"(?P<clock>[-+]?\d+:\d*(?::\d*)?(?:\.\d*)?)|(?P<years>[-+]?\d+-\d+)"
-    r"|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+)(?:[eE][-+]?\d+)?)|(?P<word>[a-zA-Z]+)|(?P<skip>[\s@,]+)"
+    r"|(?P<number>[-+]?(?:\d+\.?\d*|\.\d+))|(?P<word>[a-zA-Z]+)|(?P<skip>[\s@,]+)"
 )
 _ISO_PART = re.compile(r"([-+]?(?:\d+\.?\d*|\.\d+))([YMWDHS])")
 
@@ -96,11 +96,21 @@ def parse_interval(text: str) -> Interval:
     if word.lower() in ("infinity", "-infinity", "+infinity"):
         raise Unsupported("infinite intervals are not supported")
     total = _Sum()
-    if re.match(r"[-+]?P", word):
+    if word.startswith("P"):
         _iso(word, text, total)
     else:
         _words(word, text, total)
-    return make_interval(total.months, total.days, total.microseconds)
+    if not (_fits(total.months, INT4_MAX) and _fits(total.days, INT4_MAX) and _fits(total.microseconds, INT8_MAX)):
+        raise _overflow()
+    return Interval(total.months, total.days, total.microseconds)
+
+
+def _fits(amount: int, high: int) -> bool:
+    return -high - 1 <= amount <= high
+
+
+def _overflow() -> InvalidInput:
+    return InvalidInput("interval field value out of range", sqlstate="22015")
 
 
 class _Sum:
@@ -141,9 +151,6 @@ class _Sum:
 
 
 def _number(text: str) -> tuple[int, float]:
-    if re.search("[eE]", text):
-        value = float(text)
-        return int(value), value - int(value)
     sign = -1 if text.startswith("-") else 1
     whole, _, fraction = text.lstrip("+-").partition(".")
     return sign * int(whole or "0"), sign * float("0." + (fraction or "0"))
@@ -159,7 +166,7 @@ def _clock(text: str, original: str) -> int:
     hours, minutes = int(parts[0] or "0"), int(parts[1] or "0")
     whole, fraction = _number(parts[2] or "0")
     if minutes > 59 or whole > 60:
-        raise datetime_out_of_range("interval")
+        raise _overflow()
     if not parts[1]:
         raise bad_datetime("interval", original)
     return sign * (hours * HOUR + minutes * MINUTE + whole * SECOND + round(fraction * SECOND))
@@ -218,16 +225,22 @@ def _years_months(token: str, total: _Sum) -> None:
     sign = -1 if token.startswith("-") else 1
     years, months = token.lstrip("+-").split("-")
     if int(months) >= 12:
-        raise datetime_out_of_range("interval")
+        raise _overflow()
     total.months += sign * (int(years) * 12 + int(months))
 
 
 def _iso(word: str, text: str, total: _Sum) -> None:
     """ISO 8601: P1Y2M3DT4H5M6S."""
-    body = word.lstrip("+-")[1:]
+    body = word[1:]
     date, _, clock = body.partition("T")
     if not body or (("T" in body) and not clock):
         raise bad_datetime("interval", text)
+    written = re.fullmatch(r"(\d{4})-(\d\d)-(\d\d)(?:T(\d\d:\d\d(?::\d\d(?:\.\d+)?)?))?", body)
+    if written is not None:
+        total.months = int(written[1]) * 12 + int(written[2])
+        total.days = int(written[3])
+        total.microseconds = _clock(written[4] or "00:00", text)
+        date = clock = ""
     for part, units in (
         (date, {"Y": "year", "M": "month", "W": "week", "D": "day"}),
         (clock, {"H": "hour", "M": "minute", "S": "second"}),
@@ -239,5 +252,3 @@ def _iso(word: str, text: str, total: _Sum) -> None:
                 raise bad_datetime("interval", text)
             total.add(match[1], units[match[2]])
             position = match.end()
-    if word.startswith("-"):
-        total.negate()

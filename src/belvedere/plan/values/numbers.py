@@ -93,12 +93,16 @@ def parse_float4(text: str) -> float:
     if math.isinf(value) or math.isnan(value) or value == 0:
         return value
     word = text.strip(SPACE)
-    if _FLOAT.fullmatch(word):
-        # Rounding text to 64 and then to 32 bits can go wrong at a midpoint: lean the right way.
-        exact = Decimal(word)
-        if exact != Decimal(value):
-            value = math.nextafter(value, math.inf if exact > Decimal(value) else -math.inf)
-    return checked_float4(value)
+    return checked_float4(_leaning(word, value) if _FLOAT.fullmatch(word) else value)
+
+
+def _leaning(word: str, value: float) -> float:
+    """`value`, or its neighbour on the side where the decimal `word` lies exactly.
+
+    Rounding text to 64 and then to 32 bits goes wrong at a midpoint unless it leans the right way.
+    """
+    exact, held = Decimal(word), Decimal(value)
+    return value if exact == held else math.nextafter(value, math.inf if exact > held else -math.inf)
 
 
 def _parse_float(text: str, kind: str) -> float:
@@ -148,7 +152,7 @@ def format_float4(value: float) -> str:
     text = repr(value)
     for digits in range(1, 10):
         text = format(value, f".{digits}g")
-        if float4(float(text)) == value:
+        if float4(_leaning(text, float(text))) == value:
             break
     return _layout(text, 6)
 

@@ -1,0 +1,220 @@
+"""Text made of values of any type: concat, concat_ws, format, text || any; COALESCE and its kin.
+
+The Python forms depend on the argument types, because each type prints in its own way.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from belvedere.plan.functions.casts import cast_function, formatter
+from belvedere.plan.functions.comparison import element_key
+from belvedere.plan.functions.encodings import quote_identifier, quote_literal
+from belvedere.plan.functions.function import Function, SqlForm, Types, scalar, stable
+from belvedere.plan.values.failures import bad_argument
+from belvedere.plan.values.numbers import INT4_MIN, parse_int4
+from belvedere.types import TEXT, Kind, SqlType
+
+_SPECIFIER = re.compile(r"%(?:(\d+)\$)?(-?)(?:(\d+)|\*(?:(\d+)\$)?)?([sIL%]|.|$)", re.DOTALL)
+# Types that DuckDB prints the way PostgreSQL does.
+_PRINTS_ALIKE = {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR, Kind.TEXT, Kind.DATE, Kind.UUID}
+
+
+def unspecialized(*arguments: Any) -> Any:
+    raise AssertionError("this function's python form depends on its argument types")
+
+
+def _alike(template: str) -> Callable[[Types], str | None]:
+    def rule(types: Types) -> str | None:
+        return template if all(one.kind in _PRINTS_ALIKE for one in types) else None
+
+    return rule
+
+
+def _concat(types: Types) -> Callable[..., str]:
+    shows = [formatter(one) for one in types]
+
+    def concat(*values: Any) -> str:
+        return "".join([show(value) for show, value in zip(shows, values) if value is not None])
+
+    return concat
+
+
+def _concat_ws(types: Types) -> Callable[..., str | None]:
+    shows = [formatter(one) for one in types[1:]]
+
+    def concat_ws(separator: str | None, *values: Any) -> str | None:
+        if separator is None:
+            return None
+        return separator.join([show(value) for show, value in zip(shows, values) if value is not None])
+
+    return concat_ws
+
+
+def _text_and_any(types: Types) -> Callable[[str, Any], str]:
+    show = cast_function(types[1], TEXT).python
+    assert callable(show)
+    return lambda left, right: left + show(right)
+
+
+def _any_and_text(types: Types) -> Callable[[Any, str], str]:
+    show = cast_function(types[0], TEXT).python
+    assert callable(show)
+    return lambda left, right: show(left) + right
+
+
+def _format(types: Types) -> Callable[..., str | None]:
+    shows = [formatter(one) for one in types[1:]]
+
+    def format_text(template: str | None, *values: Any) -> str | None:
+        if template is None:
+            return None
+        texts = [None if value is None else show(value) for show, value in zip(shows, values)]
+        return _Formatting(texts).run(template)
+
+    return format_text
+
+
+class _Formatting:
+    """One run of format(): keeps which argument comes next."""
+
+    def __init__(self, texts: list[str | None]) -> None:
+        self.texts = texts
+        self.next = 0
+
+    def run(self, template: str) -> str:
+        return _SPECIFIER.sub(self.one, template)
+
+    def one(self, match: re.Match[str]) -> str:
+        position, minus, width, width_position, kind = match.groups()
+        if match[0] == "%%":
+            return "%"
+        if kind not in ("s", "I", "L", "%"):
+            raise bad_argument("unrecognized format() type specifier")
+        size = int(width) if width else 0
+        if "*" in match[0]:
+            size = parse_int4(self.take(width_position) or "0")
+            if size == INT4_MIN:
+                raise bad_argument("number is out of range", "22003")
+        if kind == "%":
+            return self.padded("%", minus, size)
+        text = self.take(position)
+        if kind == "I":
+            if text is None:
+                raise bad_argument("null values cannot be formatted as an SQL identifier", "22004")
+            text = quote_identifier(text)
+        elif kind == "L":
+            text = "NULL" if text is None else quote_literal(text)
+        return self.padded(text or "", minus, size)
+
+    def take(self, position: str | None) -> str | None:
+        if position is not None:
+            if int(position) == 0:
+                raise bad_argument("format specifies argument 0")
+            self.next = int(position)
+        else:
+            self.next += 1
+        if self.next > len(self.texts):
+            raise bad_argument("too few arguments for format()")
+        return self.texts[self.next - 1]
+
+    def padded(self, text: str, minus: str, size: int) -> str:
+        return text.ljust(abs(size)) if minus or size < 0 else text.rjust(size)
+
+
+def coalesce(*values: Any) -> Any:
+    for value in values:
+        if value is not None:
+            return value
+    return None
+
+
+def _extreme(largest: bool) -> Callable[[Types], Callable[..., Any]]:
+    def specialize(types: Types) -> Callable[..., Any]:
+        key = order_key(types[0])
+
+        def extreme(*values: Any) -> Any:
+            present = [value for value in values if value is not None]
+            if not present:
+                return None
+            return max(present, key=key) if largest else min(present, key=key)
+
+        return extreme
+
+    return specialize
+
+
+def order_key(sql_type: SqlType) -> Callable[[Any], Any]:
+    """A key under which Python's order is PostgreSQL's, for values of the type that are not NULL."""
+    if sql_type.kind is Kind.CHAR:
+        return lambda value: value.rstrip(" ")
+    return element_key
+
+
+def _null_if(types: Types) -> Callable[[Any, Any], Any]:
+    key = order_key(types[0])
+
+    def null_if(left: Any, right: Any) -> Any:
+        if left is None or right is None:
+            return left
+        return None if key(left) == key(right) else left
+
+    return null_if
+
+
+def count_nulls(*values: Any) -> int:
+    return sum(value is None for value in values)
+
+
+def count_not_nulls(*values: Any) -> int:
+    return sum(value is not None for value in values)
+
+
+def _extreme_sql(name: str) -> SqlForm:
+    def rule(types: Types) -> str | None:
+        kinds = {one.kind for one in types}
+        exact = len(kinds) == 1 and not kinds & {Kind.CHAR, Kind.INTERVAL, Kind.ARRAY}
+        return f"{name}(_*)" if exact and len(set(types)) == 1 else None
+
+    return rule
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    stable("concat(variadic any) text", unspecialized, _alike("concat(_*)"), strict=False, specialize=_concat),
+    stable(
+        "concat_ws(text,variadic any) text",
+        unspecialized,
+        _alike("concat_ws(_*)"),
+        strict=False,
+        specialize=_concat_ws,
+    ),
+    stable("format(text,variadic any) text", unspecialized, strict=False, specialize=_format),
+    stable("format(text) text", unspecialized, strict=False, specialize=_format),
+    stable("||(text,anynonarray) text", unspecialized, _alike("_0 || CAST(_1 AS VARCHAR)"), specialize=_text_and_any),
+    stable("||(anynonarray,text) text", unspecialized, _alike("CAST(_0 AS VARCHAR) || _1"), specialize=_any_and_text),
+    scalar("coalesce(variadic anycompatible) anycompatible", coalesce, "coalesce(_*)", strict=False),
+    scalar(
+        "greatest(variadic anycompatible) anycompatible",
+        unspecialized,
+        _extreme_sql("greatest"),
+        strict=False,
+        specialize=_extreme(largest=True),
+    ),
+    scalar(
+        "least(variadic anycompatible) anycompatible",
+        unspecialized,
+        _extreme_sql("least"),
+        strict=False,
+        specialize=_extreme(largest=False),
+    ),
+    scalar(
+        "nullif(anycompatible,anycompatible) anycompatible",
+        unspecialized,
+        strict=False,
+        specialize=_null_if,
+    ),
+    scalar("num_nulls(variadic any) int4", count_nulls, strict=False),
+    scalar("num_nonnulls(variadic any) int4", count_not_nulls, strict=False),
+)

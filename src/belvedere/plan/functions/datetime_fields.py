@@ -1,0 +1,343 @@
+"""Parts of dates and times: extract, date_part, date_trunc, age, isfinite.
+
+EXTRACT gives NUMERIC: whole fields without fraction, seconds and epoch with six digits, milliseconds
+with three. For a field known at planning `extract <field>` names a function of its own, which has
+an SQL form; `extract(field, value)` looks the field up at run time.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+from collections.abc import Callable
+from decimal import Decimal
+from typing import Any
+
+from belvedere.errors import InvalidInput
+from belvedere.plan.functions.conversions import (
+    date_to_timestamp,
+    numeric_to_float8,
+    time_microseconds,
+    timestamp_to_timestamptz,
+)
+from belvedere.plan.functions.function import UDF, Environment, Function, Volatility, scalar, stable
+from belvedere.plan.values.datetimes import microseconds_of, to_local, to_utc, zone_named
+from belvedere.plan.values.decimals import divide
+from belvedere.plan.values.failures import bad_argument
+from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND
+from belvedere.types import MICROSECONDS_PER_DAY, Interval, SqlType, numeric
+
+Field = Callable[[Any], int]
+
+_NAMES: dict[str, str] = {}
+for _field, _words in {
+    "century": "c cent century centuries",
+    "day": "d day days",
+    "decade": "dec decs decade decades",
+    "dow": "dow",
+    "doy": "doy",
+    "epoch": "epoch",
+    "hour": "h hr hrs hour hours",
+    "isodow": "isodow",
+    "isoyear": "isoyear",
+    "julian": "j jd julian",
+    "microseconds": "us usec usecs usecond useconds microsecond microseconds microsecon",
+    "millennium": "mil mils millennium millennia",
+    "milliseconds": "ms msec msecs msecond mseconds millisecond milliseconds millisecon",
+    "minute": "m min mins minute minutes",
+    "month": "mon mons month months",
+    "quarter": "qtr quarter",
+    "second": "s sec secs second seconds",
+    "timezone": "timezone",
+    "timezone_hour": "timezone_h timezone_hour",
+    "timezone_minute": "timezone_m timezone_minute",
+    "week": "w week weeks",
+    "year": "y yr yrs year years",
+}.items():
+    for _word in _words.split():
+        _NAMES[_word] = _field
+
+
+def field_named(text: str) -> str | None:
+    """The field that a word such as `mins` or `qtr` means."""
+    return _NAMES.get(text.strip().lower())
+
+
+def _julian(value: datetime.date) -> int:
+    return value.toordinal() + 1_721_425
+
+
+_DATE_FIELDS: dict[str, Field] = {
+    "century": lambda v: (v.year + 99) // 100,
+    "day": lambda v: int(v.day),
+    "decade": lambda v: v.year // 10,
+    "dow": lambda v: v.isoweekday() % 7,
+    "doy": lambda v: int(v.timetuple().tm_yday),
+    "isodow": lambda v: int(v.isoweekday()),
+    "isoyear": lambda v: int(v.isocalendar()[0]),
+    "millennium": lambda v: (v.year + 999) // 1000,
+    "month": lambda v: int(v.month),
+    "quarter": lambda v: (v.month + 2) // 3,
+    "week": lambda v: int(v.isocalendar()[1]),
+    "year": lambda v: int(v.year),
+}
+_TIME_FIELDS: dict[str, Field] = {
+    "hour": lambda v: int(v.hour),
+    "minute": lambda v: int(v.minute),
+}
+
+
+def _months(value: Interval) -> tuple[int, int]:
+    years = abs(value.months) // 12
+    years = -years if value.months < 0 else years
+    return years, value.months - years * 12
+
+
+def _whole(amount: int, size: int) -> int:
+    return -(-amount // size) if amount < 0 else amount // size
+
+
+def _rest(amount: int, size: int) -> int:
+    return amount - _whole(amount, size) * size
+
+
+_INTERVAL_FIELDS: dict[str, Field] = {
+    "century": lambda v: _whole(_months(v)[0], 100),
+    "day": lambda v: int(v.days),
+    "decade": lambda v: _whole(_months(v)[0], 10),
+    "hour": lambda v: _whole(v.microseconds, HOUR),
+    "millennium": lambda v: _whole(_months(v)[0], 1000),
+    "minute": lambda v: _whole(_rest(v.microseconds, HOUR), MINUTE),
+    "month": lambda v: _months(v)[1],
+    "quarter": lambda v: _whole(_months(v)[1], 3) + (1 if v.months >= 0 else -1),
+    "week": lambda v: _whole(v.days, 7),
+    "year": lambda v: _months(v)[0],
+}
+_ZONE_FIELDS: dict[str, Field] = dict.fromkeys(
+    ("timezone", "timezone_hour", "timezone_minute"), lambda v: 0
+)
+
+
+def _fraction(micros: int, scale: int) -> Decimal:
+    return Decimal(micros).scaleb(-scale)
+
+
+def _whole_field(field: Field) -> Callable[[Any], Decimal]:
+    return lambda value: Decimal(field(value))
+
+
+def _clock_forms(seconds: Callable[[Any], int]) -> dict[str, Callable[[Any], Decimal]]:
+    """second, milliseconds and microseconds from the microseconds within a minute."""
+    return {
+        "second": lambda value: _fraction(seconds(value), 6),
+        "milliseconds": lambda value: _fraction(seconds(value), 3),
+        "microseconds": lambda value: Decimal(seconds(value)),
+    }
+
+
+def _second_of(value: Any) -> int:
+    return int(value.second * SECOND + value.microsecond)
+
+
+def _interval_epoch(value: Interval) -> Decimal:
+    years, months = _months(value)
+    days = Decimal(years) * Decimal("365.25") + months * 30 + value.days
+    return _fraction(int(days * MICROSECONDS_PER_DAY) + value.microseconds, 6)
+
+
+def _timestamp_julian(value: datetime.datetime) -> Decimal:
+    micros = time_microseconds(value.time())
+    return Decimal(_julian(value)) + divide(Decimal(micros), Decimal(MICROSECONDS_PER_DAY))
+
+
+def _forms() -> dict[str, dict[str, Callable[[Any], Decimal]]]:
+    dated = {name: _whole_field(field) for name, field in _DATE_FIELDS.items()}
+    timed = {name: _whole_field(field) for name, field in _TIME_FIELDS.items()} | _clock_forms(_second_of)
+    timestamp = dated | timed | {
+        "epoch": lambda v: _fraction(microseconds_of(v), 6),
+        "julian": _timestamp_julian,
+    }
+    return {
+        "date": dated
+        | {
+            "epoch": lambda v: Decimal((v.toordinal() - 719_163) * 86_400),
+            "julian": lambda v: Decimal(_julian(v)),
+        },
+        "time": timed | {"epoch": lambda v: _fraction(time_microseconds(v), 6)},
+        "timestamp": timestamp,
+        "timestamptz": timestamp | {n: _whole_field(f) for n, f in _ZONE_FIELDS.items()},
+        "interval": {name: _whole_field(field) for name, field in _INTERVAL_FIELDS.items()}
+        | _clock_forms(lambda v: _rest(v.microseconds, MINUTE))
+        | {"epoch": _interval_epoch},
+    }
+
+
+FORMS = _forms()
+
+
+def _form(type_name: str, text: str) -> Callable[[Any], Decimal]:
+    field = field_named(text)
+    if field is None:
+        raise bad_argument("unit not recognized")
+    form = FORMS[type_name].get(field)
+    if form is None:
+        raise InvalidInput("unit not supported for this type", sqlstate="0A000", unit=field, type=type_name)
+    return form
+
+
+def _extract(type_name: str) -> Callable[[str, Any], Decimal]:
+    return lambda field, value: _form(type_name, field)(value)
+
+
+def _date_part(type_name: str) -> Callable[[str, Any], float]:
+    # A date is asked as the timestamp of its midnight here, so that it has hours.
+    if type_name == "date":
+        return lambda field, value: numeric_to_float8(_form("timestamp", field)(date_to_timestamp(value)))
+    return lambda field, value: numeric_to_float8(_form(type_name, field)(value))
+
+
+_YEARS = {"millennium": 1000, "century": 100, "decade": 10}
+
+
+# What extract knows but no unit of time is.
+_NO_UNITS = {"dow", "doy", "epoch", "isodow", "isoyear", "julian"}
+
+
+def _unit_named(text: str) -> str:
+    name = field_named(text)
+    if name is None or name in _NO_UNITS:
+        raise bad_argument("unit not recognized")
+    return name
+
+
+def truncate(field: str, value: datetime.datetime) -> datetime.datetime:
+    name = _unit_named(field)
+    if name in _YEARS:
+        size = _YEARS[name]
+        # Centuries and millennia begin with the year 1, decades with a round year.
+        year = value.year - value.year % size if name == "decade" else (value.year - 1) // size * size + 1
+        return value.replace(year=max(year, 1), month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
+    if name == "week":
+        start = value - datetime.timedelta(days=value.weekday())
+        return start.replace(hour=0, minute=0, second=0, microsecond=0)
+    if name == "quarter":
+        value = value.replace(month=(value.month - 1) // 3 * 3 + 1)
+    order = ["year", "month", "day", "hour", "minute", "second", "milliseconds", "microseconds"]
+    place = order.index("month" if name == "quarter" else name) if name in (*order, "quarter") else -1
+    if place < 0:
+        raise InvalidInput("unit not supported for this type", sqlstate="0A000", unit=name)
+    if name == "microseconds":
+        return value
+    if name == "milliseconds":
+        return value.replace(microsecond=value.microsecond // 1000 * 1000)
+    zeros = {"month": 1, "day": 1, "hour": 0, "minute": 0, "second": 0}
+    cut = {part: zero for part, zero in zeros.items() if order.index(part) > place}
+    return value.replace(microsecond=0, **cut)  # type: ignore[arg-type]
+
+
+def truncate_zone(field: str, value: datetime.datetime, zone: str) -> datetime.datetime:
+    place = zone_named(zone)
+    return to_utc(truncate(field, to_local(value, place)), place)
+
+
+def truncate_interval(field: str, value: Interval) -> Interval:
+    name = _unit_named(field)
+    months, days, micros = value
+    sizes = {"millennium": 12000, "century": 1200, "decade": 120, "year": 12, "quarter": 3, "month": 1}
+    if name in sizes:
+        return Interval(_whole(months, sizes[name]) * sizes[name], 0, 0)
+    if name == "day":
+        return Interval(months, days, 0)
+    clock = {"hour": HOUR, "minute": MINUTE, "second": SECOND, "milliseconds": 1000, "microseconds": 1}
+    if name not in clock:
+        raise InvalidInput("unit not supported for this type", sqlstate="0A000", unit=name)
+    return Interval(months, days, _whole(micros, clock[name]) * clock[name])
+
+
+def age(left: datetime.datetime, right: datetime.datetime) -> Interval:
+    """The difference in years, months, days and time, borrowing days from the earlier month."""
+    if left < right:
+        late = age(right, left)
+        return Interval(-late.months, -late.days, -late.microseconds)
+    micros = time_microseconds(left.time()) - time_microseconds(right.time())
+    days = left.day - right.day
+    months = (left.year - right.year) * 12 + left.month - right.month
+    if micros < 0:
+        micros += MICROSECONDS_PER_DAY
+        days -= 1
+    if days < 0:
+        days += calendar.monthrange(right.year, right.month)[1]
+        months -= 1
+    return Interval(months, days, micros)
+
+
+def age_now(environment: Environment, value: datetime.datetime) -> Interval:
+    return age(date_to_timestamp(environment.transaction_time.date()), value)
+
+
+def age_now_zone(environment: Environment, value: datetime.datetime) -> Interval:
+    return age(timestamp_to_timestamptz(date_to_timestamp(environment.transaction_time.date())), value)
+
+
+def bin_of(stride: Interval, value: datetime.datetime, origin: datetime.datetime) -> datetime.datetime:
+    if stride.months:
+        raise InvalidInput("timestamps cannot be binned into intervals of months", sqlstate="0A000")
+    size = stride.days * MICROSECONDS_PER_DAY + stride.microseconds
+    if size <= 0:
+        raise InvalidInput("stride must be greater than zero", sqlstate="22008")
+    distance = microseconds_of(value) - microseconds_of(origin)
+    return origin + datetime.timedelta(microseconds=distance // size * size)
+
+
+def always(value: Any) -> bool:
+    return True
+
+
+_BOUNDS = {"epoch": numeric(21, 6), "second": numeric(8, 6), "milliseconds": numeric(8, 3)}
+_DUCKDB_FIELDS = {"day", "dow", "doy", "hour", "isodow", "isoyear", "minute", "month", "quarter", "week", "year"}
+
+
+def _known_field(type_name: str, field: str, form: Callable[[Any], Decimal]) -> Function:
+    bound = _BOUNDS.get(field, numeric(19, 0))
+    sql = None
+    if field in _DUCKDB_FIELDS and type_name != "interval":
+        sql = f"CAST(date_part('{field}', _0) AS DECIMAL(19,0))"
+    elif field == "epoch" and type_name in ("timestamp", "timestamptz"):
+        sql = "CAST(CAST(epoch_us(_0) AS DECIMAL(19,0)) * CAST(0.000001 AS DECIMAL(6,6)) AS DECIMAL(21,6))"
+
+    def bounds(types: tuple[SqlType, ...]) -> SqlType | None:
+        return bound
+
+    volatility = Volatility.STABLE if type_name == "timestamptz" else Volatility.IMMUTABLE
+    return scalar(f"extract {field}({type_name}) numeric", form, sql, bounds=bounds, volatility=volatility)
+
+
+def _extracts() -> list[Function]:
+    functions = []
+    for name, forms in FORMS.items():
+        volatility = Volatility.STABLE if name == "timestamptz" else Volatility.IMMUTABLE
+        functions.append(scalar(f"extract(text,{name}) numeric", _extract(name), volatility=volatility))
+        part = scalar(f"date_part(text,{name}) float8", _date_part(name), UDF, volatility=volatility)
+        functions.append(part)
+        functions += [_known_field(name, field, form) for field, form in forms.items()]
+    return functions
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    *_extracts(),
+    scalar("date_trunc(text,timestamp) timestamp", truncate, UDF),
+    stable("date_trunc(text,timestamptz) timestamptz", truncate, UDF),
+    stable("date_trunc(text,timestamptz,text) timestamptz", truncate_zone, UDF),
+    scalar("date_trunc(text,interval) interval", truncate_interval, UDF),
+    scalar("age(timestamp,timestamp) interval", age, UDF),
+    scalar("age(timestamptz,timestamptz) interval", age, UDF),
+    stable("age(timestamp) interval", age_now, environment=True),
+    stable("age(timestamptz) interval", age_now_zone, environment=True),
+    scalar("date_bin(interval,timestamp,timestamp) timestamp", bin_of, UDF),
+    scalar("date_bin(interval,timestamptz,timestamptz) timestamptz", bin_of, UDF),
+    *(
+        scalar(f"isfinite({name}) bool", always, UDF)
+        for name in ("date", "timestamp", "timestamptz", "interval")
+    ),
+)
+

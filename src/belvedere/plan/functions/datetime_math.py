@@ -1,0 +1,191 @@
+"""Arithmetic of dates, times, timestamps and intervals.
+
+Adding an interval adds its months first (the day is cut to the length of the month), then its days,
+then its time. The session's zone is UTC, where every day has 24 hours.
+"""
+
+from __future__ import annotations
+
+import calendar
+import datetime
+from typing import Any
+
+from belvedere.plan.functions.conversions import date_to_timestamp, time_microseconds
+from belvedere.plan.functions.function import UDF, Function, Volatility, scalar
+from belvedere.plan.values import interval_math
+from belvedere.plan.values.datetime_text import time_at
+from belvedere.plan.values.datetimes import MICROSECOND, beyond_python, shifted
+from belvedere.plan.values.failures import datetime_out_of_range
+from belvedere.types import MICROSECONDS_PER_DAY, Interval
+
+Timestamp = datetime.datetime
+
+
+def add_days(value: datetime.date, days: int) -> datetime.date:
+    try:
+        return value + datetime.timedelta(days=days)
+    except OverflowError:
+        raise _date_beyond(value.toordinal() + days) from None
+
+
+def _date_beyond(ordinal: int) -> Exception:
+    # PostgreSQL's dates reach from 4714 BC to 5874897.
+    if -1_721_424 <= ordinal <= 2_145_762_000:
+        return beyond_python(10_000 if ordinal > 0 else 0, "date")
+    return datetime_out_of_range("date")
+
+
+def days_add(days: int, value: datetime.date) -> datetime.date:
+    return add_days(value, days)
+
+
+def subtract_days(value: datetime.date, days: int) -> datetime.date:
+    return add_days(value, -days)
+
+
+def days_between(left: datetime.date, right: datetime.date) -> int:
+    return (left - right).days
+
+
+def date_and_time(date: datetime.date, time: datetime.time) -> Timestamp:
+    return datetime.datetime.combine(date, time)
+
+
+def time_and_date(time: datetime.time, date: datetime.date) -> Timestamp:
+    return datetime.datetime.combine(date, time)
+
+
+def add_months(value: Timestamp, months: int) -> Timestamp:
+    year, month = divmod(value.year * 12 + value.month - 1 + months, 12)
+    if not 1 <= year <= 9999:
+        raise beyond_python(year, "timestamp")
+    last = calendar.monthrange(year, month + 1)[1]
+    return value.replace(year=year, month=month + 1, day=min(value.day, last))
+
+
+def add(value: Timestamp, interval: Interval) -> Timestamp:
+    months, days, microseconds = interval
+    if months:
+        value = add_months(value, months)
+    return shifted(value, days * MICROSECONDS_PER_DAY + microseconds)
+
+
+def subtract(value: Timestamp, interval: Interval) -> Timestamp:
+    return add(value, Interval(-interval.months, -interval.days, -interval.microseconds))
+
+
+def interval_add(interval: Interval, value: Timestamp) -> Timestamp:
+    return add(value, interval)
+
+
+def date_add(value: datetime.date, interval: Interval) -> Timestamp:
+    return add(date_to_timestamp(value), interval)
+
+
+def interval_add_date(interval: Interval, value: datetime.date) -> Timestamp:
+    return add(date_to_timestamp(value), interval)
+
+
+def date_subtract(value: datetime.date, interval: Interval) -> Timestamp:
+    return subtract(date_to_timestamp(value), interval)
+
+
+def between(left: Timestamp, right: Timestamp) -> Interval:
+    """Whole days and the rest, both of one sign."""
+    return interval_math.justify_hours(Interval(0, 0, (left - right) // MICROSECOND))
+
+
+def time_add(value: datetime.time, interval: Interval) -> datetime.time:
+    return time_at((time_microseconds(value) + interval.microseconds) % MICROSECONDS_PER_DAY)
+
+
+def interval_add_time(interval: Interval, value: datetime.time) -> datetime.time:
+    return time_add(value, interval)
+
+
+def time_subtract(value: datetime.time, interval: Interval) -> datetime.time:
+    return time_at((time_microseconds(value) - interval.microseconds) % MICROSECONDS_PER_DAY)
+
+
+def time_between(left: datetime.time, right: datetime.time) -> Interval:
+    return Interval(0, 0, time_microseconds(left) - time_microseconds(right))
+
+
+def factor_multiply(factor: float, value: Interval) -> Interval:
+    return interval_math.multiply(value, factor)
+
+
+def _zoned() -> list[Function]:
+    """The same for timestamps with and without zone; with it the result depends on the session."""
+    functions = []
+    for name, volatility in (
+        ("timestamp", Volatility.IMMUTABLE),
+        ("timestamptz", Volatility.STABLE),
+    ):
+        # DuckDB adds the fields in another order when the timestamp has a zone.
+        zoned = name == "timestamptz"
+        plus, minus = (f"CAST(_0 AS TIMESTAMP) {sign} _1" for sign in "+-")
+        swapped = "CAST(_1 AS TIMESTAMP) + _0"
+        wrap = "CAST({} AS TIMESTAMPTZ)" if zoned else "{}"
+        functions += [
+            scalar(f"+({name},interval) {name}", add, wrap.format(plus), volatility=volatility),
+            scalar(f"+(interval,{name}) {name}", interval_add, wrap.format(swapped), volatility=volatility),
+            scalar(f"-({name},interval) {name}", subtract, wrap.format(minus), volatility=volatility),
+            scalar(f"-({name},{name}) interval", between, UDF),
+        ]
+    return functions
+
+
+def overlaps(start: Any, end: Any, other_start: Any, other_end: Any) -> bool | None:
+    """SQL's OVERLAPS: each pair in either order, its first end included, NULL an unknown end."""
+    first, second = _ordered(start, end), _ordered(other_start, other_end)
+    if first is None or second is None:
+        return None
+    if first[0] > second[0]:
+        first, second = second, first
+    if first[0] == second[0]:
+        return None if first[1] is None or second[1] is None else True
+    if first[1] is None:
+        return None
+    if second[0] < first[1]:
+        return True
+    return None if second[1] is None else False
+
+
+def _ordered(start: Any, end: Any) -> tuple[Any, Any] | None:
+    if start is None:
+        return None if end is None else (end, None)
+    if end is not None and start > end:
+        return end, start
+    return start, end
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    scalar("+(date,int4) date", add_days, UDF),
+    scalar("+(int4,date) date", days_add, UDF),
+    scalar("-(date,int4) date", subtract_days, UDF),
+    scalar("-(date,date) int4", days_between, "CAST(_0 - _1 AS INTEGER)"),
+    scalar("+(date,time) timestamp", date_and_time, "_0 + _1"),
+    scalar("+(time,date) timestamp", time_and_date, "_1 + _0"),
+    scalar("+(date,interval) timestamp", date_add, "_0 + _1"),
+    scalar("+(interval,date) timestamp", interval_add_date, "_1 + _0"),
+    scalar("-(date,interval) timestamp", date_subtract, "_0 - _1"),
+    *_zoned(),
+    scalar("+(time,interval) time", time_add, UDF),
+    scalar("+(interval,time) time", interval_add_time, UDF),
+    scalar("-(time,interval) time", time_subtract, UDF),
+    scalar("-(time,time) interval", time_between, UDF),
+    scalar("+(interval,interval) interval", interval_math.add, UDF),
+    scalar("-(interval,interval) interval", interval_math.subtract, UDF),
+    scalar("-(interval) interval", interval_math.negate, UDF),
+    scalar("*(interval,float8) interval", interval_math.multiply, UDF),
+    scalar("*(float8,interval) interval", factor_multiply, UDF),
+    scalar("/(interval,float8) interval", interval_math.divide, UDF),
+    scalar("justify_hours(interval) interval", interval_math.justify_hours, UDF),
+    scalar("justify_days(interval) interval", interval_math.justify_days, UDF),
+    scalar("justify_interval(interval) interval", interval_math.justify_interval, UDF),
+    *(
+        scalar(f"overlaps({name},{name},{name},{name}) bool", overlaps, UDF, strict=False)
+        for name in ("timestamp", "timestamptz", "time")
+    ),
+)

@@ -1,0 +1,224 @@
+"""Regular expressions: ~ and its kin, regexp_* functions, substring by pattern, SIMILAR TO."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from belvedere.errors import Unsupported
+from belvedere.plan.functions.function import UDF, Function, scalar, set_returning
+from belvedere.plan.values.failures import bad_argument
+from belvedere.plan.values.regex import Regex, check_captures, compile_regex, options_of, span
+
+
+def matches(text: str, pattern: str) -> bool:
+    return compile_regex(pattern).compiled.search(text) is not None
+
+
+def matches_not(text: str, pattern: str) -> bool:
+    return compile_regex(pattern).compiled.search(text) is None
+
+
+def matches_folded(text: str, pattern: str) -> bool:
+    return compile_regex(pattern, "i").compiled.search(text) is not None
+
+
+def matches_folded_not(text: str, pattern: str) -> bool:
+    return compile_regex(pattern, "i").compiled.search(text) is None
+
+
+def _all(regex: Regex, text: str) -> Iterator[re.Match[str]]:
+    """Every match from left to right; an empty one directly after another is left out."""
+    position, last_end = 0, -1
+    while position <= len(text):
+        match = span(regex, text, position)
+        if match is None:
+            return
+        if match.end() == match.start():
+            if match.start() != last_end:
+                yield match
+            position = match.end() + 1
+        else:
+            yield match
+            position = match.end()
+        last_end = match.end()
+
+
+def substring(text: str, pattern: str) -> str | None:
+    regex = compile_regex(pattern)
+    match = span(regex, text)
+    if match is None:
+        return None
+    if regex.compiled.groups:
+        check_captures(regex)
+        captured = match[1]
+        return captured if isinstance(captured, str) else None
+    return match[0]
+
+
+def _captures(regex: Regex, match: re.Match[str]) -> list[str | None]:
+    if not regex.compiled.groups:
+        return [match[0]]
+    check_captures(regex)
+    return list(match.groups())
+
+
+def regexp_match(text: str, pattern: str) -> list[str | None] | None:
+    return regexp_match_flags(text, pattern, "")
+
+
+def regexp_match_flags(text: str, pattern: str, flags: str) -> list[str | None] | None:
+    options, everywhere = options_of(flags)
+    if everywhere:
+        raise bad_argument("regexp_match does not support the global option")
+    regex = compile_regex(pattern, options)
+    match = span(regex, text)
+    return None if match is None else _captures(regex, match)
+
+
+def regexp_matches(text: str, pattern: str) -> list[list[str | None]]:
+    return regexp_matches_flags(text, pattern, "")
+
+
+def regexp_matches_flags(text: str, pattern: str, flags: str) -> list[list[str | None]]:
+    options, everywhere = options_of(flags)
+    regex = compile_regex(pattern, options)
+    found = [_captures(regex, match) for match in _all(regex, text)]
+    return found if everywhere else found[:1]
+
+
+def regexp_replace(text: str, pattern: str, replacement: str) -> str:
+    return regexp_replace_flags(text, pattern, replacement, "")
+
+
+def regexp_replace_flags(text: str, pattern: str, replacement: str, flags: str) -> str:
+    if flags[:1].isdigit():
+        raise bad_argument("invalid regular expression option")
+    options, everywhere = options_of(flags)
+    regex = compile_regex(pattern, options)
+    if re.search(r"\\[1-9]", replacement):
+        check_captures(regex)
+    out: list[str] = []
+    position = 0
+    for match in _all(regex, text):
+        out.append(text[position : match.start()])
+        out.append(_expand(replacement, match))
+        position = match.end()
+        if not everywhere:
+            break
+    out.append(text[position:])
+    return "".join(out)
+
+
+def _expand(replacement: str, match: re.Match[str]) -> str:
+    def part(reference: re.Match[str]) -> str:
+        sign = reference[1]
+        if sign == "&":
+            return str(match[0])
+        if sign == "\\":
+            return "\\"
+        if sign.isdigit():
+            number = int(sign)
+            if number > match.re.groups:
+                return ""
+            return match[number] or ""
+        return str(reference[0])
+
+    return re.sub(r"\\(.)", part, replacement, flags=re.DOTALL) if "\\" in replacement else replacement
+
+
+def regexp_count(text: str, pattern: str) -> int:
+    return sum(1 for _ in _all(compile_regex(pattern), text))
+
+
+def regexp_like(text: str, pattern: str) -> bool:
+    return matches(text, pattern)
+
+
+def regexp_like_flags(text: str, pattern: str, flags: str) -> bool:
+    options, everywhere = options_of(flags)
+    if everywhere:
+        raise bad_argument("regexp_like does not support the global option")
+    return compile_regex(pattern, options).compiled.search(text) is not None
+
+
+def regexp_split_to_array(text: str, pattern: str) -> list[str]:
+    parts: list[str] = []
+    position = 0
+    for match in _all(compile_regex(pattern), text):
+        if match.end() == match.start() and match.start() in (0, len(text)):
+            continue
+        parts.append(text[position : match.start()])
+        position = match.end()
+    return [*parts, text[position:]]
+
+
+def similar_to_escape(pattern: str) -> str:
+    return similar_escape(pattern, "\\")
+
+
+def similar_escape(pattern: str, escape: str) -> str:
+    """A SIMILAR TO pattern as a regular expression."""
+    if len(escape) > 1:
+        raise bad_argument("invalid escape string", "22025")
+    if escape and f'{escape}"' in pattern:
+        raise Unsupported("substring with a SIMILAR pattern is not supported")
+    return "^(?:" + "".join(_similar_parts(pattern, escape)) + ")$"
+
+
+def _similar_parts(pattern: str, escape: str) -> Iterator[str]:
+    bracket = 0  # 0 outside, 1 at its start, 2 after ^ at the start, 3 further in
+    escaped = False
+    depth = 0
+    for character in pattern:
+        if escaped:
+            yield "\\" + character
+            escaped = False
+            bracket = 3 if bracket else 0
+        elif escape and character == escape:
+            escaped = True
+        elif bracket:
+            if character == "]" and bracket == 3 and depth == 0:
+                bracket = 0
+            elif character == "^" and bracket == 1:
+                bracket = 2
+            else:
+                bracket = 3
+            yield "\\\\" if character == "\\" else character
+        elif character == "[":
+            bracket = 1
+            yield character
+        else:
+            yield {"%": ".*", "_": ".", "(": "(?:", "\\": "\\\\", ".": "\\.", "^": "\\^", "$": "\\$"}.get(
+                character, character
+            )
+
+
+def _tests(left: str) -> list[Function]:
+    forms = (
+        ("~", matches),
+        ("!~", matches_not),
+        ("~*", matches_folded),
+        ("!~*", matches_folded_not),
+    )
+    return [scalar(f"{name}({left},text) bool", form, UDF) for name, form in forms]
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    *_tests("text"),
+    *_tests("bpchar"),
+    scalar("substring(text,text) text", substring, UDF),
+    scalar("regexp_match(text,text) text[]", regexp_match, UDF),
+    scalar("regexp_match(text,text,text) text[]", regexp_match_flags, UDF),
+    set_returning("regexp_matches(text,text) text[]", regexp_matches),
+    set_returning("regexp_matches(text,text,text) text[]", regexp_matches_flags),
+    scalar("regexp_replace(text,text,text) text", regexp_replace, UDF),
+    scalar("regexp_replace(text,text,text,text) text", regexp_replace_flags, UDF),
+    scalar("regexp_count(text,text) int4", regexp_count, UDF),
+    scalar("regexp_like(text,text) bool", regexp_like, UDF),
+    scalar("regexp_like(text,text,text) bool", regexp_like_flags, UDF),
+    scalar("regexp_split_to_array(text,text) text[]", regexp_split_to_array, UDF),
+    set_returning("regexp_split_to_table(text,text) text", regexp_split_to_array),
+    scalar("similar_to_escape(text) text", similar_to_escape, UDF),
+    scalar("similar_to_escape(text,text) text", similar_escape, UDF),
+)
