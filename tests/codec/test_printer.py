@@ -49,6 +49,14 @@ def test_a_row_reads_like_a_sentence() -> None:
     assert print_key(ORDERS_KEY.encode((7,)), KNOWN.get) == "row shop.orders (7)"
 
 
+def test_a_key_is_shown_alone_whatever_its_text() -> None:
+    description = RelationDescription("v", COUNTS_KEY, None, ())
+    key = keyspace.row_prefix(COUNTS) + COUNTS_KEY.encode1("a -> b  c")
+    assert print_key(key, lambda relation: description) == "row v ('a -> b  c')"
+    assert print_key(keyspace.log_key(42), KNOWN.get) == "log 42"
+    assert print_key(b"", KNOWN.get) == "unknown \\x"
+
+
 def test_view_state_shows_payload_and_amounts() -> None:
     state = accumulator.encode(COUNTS_LAYOUT.encode(("a",)), (2, 15))
     assert shown(keyspace.row_prefix(COUNTS) + COUNTS_KEY.encode1("a"), state) == (

@@ -51,27 +51,39 @@ Describe = Callable[[int], RelationDescription | None]
 
 def print_pair(key: bytes, value: bytes, describe: Describe) -> str:
     """One line for a key and its value; a log record has one more line for each change."""
+    shown = print_key(key, describe)
     try:
         parsed = keyspace.parse(key)
     except Corruption as error:
-        return f"unknown {print_bytes(key)} -> {print_bytes(value)}  ({error.message})"
+        return f"{shown} -> {print_bytes(value)}  ({error.message})"
     match parsed:
-        case keyspace.MetaKey(name):
-            return f"meta {print_name(name)} -> {print_raw(value)}"
+        case keyspace.MetaKey():
+            return f"{shown} -> {print_raw(value)}"
         case keyspace.LogKey(position):
-            return _print_record(position, value, describe)
-        case keyspace.WatermarkKey(group):
-            return f"watermark {group} -> {_print_position(value)}"
-        case keyspace.RowKey(relation, row_key):
-            description = describe(relation)
-            name = _relation_name(relation, description)
-            shown = _print_key(row_key, description)
-            return f"row {name} {shown} -> {_print_value(value, description)}"
+            return f"{shown}  {_print_record(position, value, describe)}"
+        case keyspace.WatermarkKey():
+            return f"{shown} -> {_print_position(value)}"
+        case keyspace.RowKey(relation, _):
+            return f"{shown} -> {_print_value(value, describe(relation))}"
 
 
 def print_key(key: bytes, describe: Describe) -> str:
-    """A key alone, as it is shown in `print_pair`."""
-    return print_pair(key, b"", describe).partition(" -> ")[0].partition("  ")[0]
+    """A key alone: its family, and what the family says."""
+    try:
+        parsed = keyspace.parse(key)
+    except Corruption:
+        return f"unknown {print_bytes(key)}"
+    match parsed:
+        case keyspace.MetaKey(name):
+            return f"meta {print_name(name)}"
+        case keyspace.LogKey(position):
+            return f"log {position}"
+        case keyspace.WatermarkKey(group):
+            return f"watermark {group}"
+        case keyspace.RowKey(relation, row_key):
+            description = describe(relation)
+            name = _relation_name(relation, description)
+            return f"row {name} {_print_key(row_key, description)}"
 
 
 def print_value(value: Any) -> str:
@@ -122,13 +134,13 @@ def _print_record(position: int, value: bytes, describe: Describe) -> str:
         record = decode_record(value, position)
         changes = list(record.changes())
     except Corruption as error:
-        return f"log {position}  damaged: {error.message}  {print_bytes(value)}"
+        return f"damaged: {error.message}  {print_bytes(value)}"
     time = datetime(1970, 1, 1, tzinfo=UTC)
     try:
         shown_time = str(time + timedelta(microseconds=record.time))
     except OverflowError:
         shown_time = f"{record.time} us"
-    head = f"log {position}  {shown_time}  transaction {record.transaction.hex()}"
+    head = f"{shown_time}  transaction {record.transaction.hex()}"
     head += f"  catalog {record.catalog_version}"
     head += f"  hash {record.hash:016x} after {record.previous_hash:016x}"
     return "\n".join([head, *("  " + _print_change(change, describe) for change in changes)])
