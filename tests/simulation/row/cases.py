@@ -24,6 +24,13 @@ TABLE = b"\x10\x00\x00\x00\x64"
 INDEX = b"\x10\x00\x00\x00\x65"
 END = b"\x11"
 LIST = b"l"
+ON_DEMAND = frozenset(("three transactions",))
+FAULTS = {
+    "lock": (layout.LOCKS,),
+    "log": (layout.LOG,),
+    "counter": (layout.COUNTER_ROW,),
+    "cells": (TABLE, layout.OUTCOMES),
+}
 
 
 def settings(*planted: str) -> Settings:
@@ -156,6 +163,24 @@ def forgetter(id_: int, config: Settings) -> Callable[[], Step[Outcome]]:
         at = yield from advance.latest(node)
         floors = yield from forget(node, TABLE, END, at, at)
         return ("forgot", floors.versions)
+
+    return start
+
+
+def fold_and_forget(id_: int, config: Settings) -> Callable[[], Step[Outcome]]:
+    def start() -> Step[Outcome]:
+        yield from folder(id_, config)()
+        return (yield from forgetter(id_, config)())
+
+    return start
+
+
+def forget_and_append(id_: int, name: str, config: Settings) -> Callable[[], Step[Outcome]]:
+    """Forgets as much as it may, then writes itself, breaking whatever is in its way."""
+
+    def start() -> Step[Outcome]:
+        yield from forgetter(id_, config)()
+        return (yield from append_newest(id_ + 1, name, "x", config)())
 
     return start
 
@@ -307,29 +332,34 @@ def all_cases(*planted: str) -> dict[str, Case]:
 
     only_a = check_lists({"a": "x"}, "x")
     a_reads = ("a", append(1, "a", "x", c))
+    forgetting = (("a", append_newest(1, "a", "x", c)), ("b", forget_and_append(2, "b", c)))
+    three = (*two(late=True), ("c", append_newest(3, "c", "x", c)))
     cases = [
+        Case("three transactions", {}, three, check_lists(dict.fromkeys("abc", "x"), "x"), positions_max=3, ordered=True),
         Case("one lock", {}, two(), lists()),
         Case("one lock, read late", {}, two(late=True), lists()),
-        Case("one lock, read late, faults", {}, two(late=True), lists(), faults=1, faulty=("a",),
-             positions_max=3),
+        *(Case(f"one lock, faults on {where}", {}, two(late=True), lists(), faults=1, faulty=("a",),
+               fault_on=rows, positions_max=2 + (where == "log"), ordered=True)
+          for where, rows in FAULTS.items()),
         Case("one lock, death", {}, two(late=True), lists(), deaths=1, mortal=("a",)),
         Case("two locks", {}, two(a="xy", b="xy", late=True), lists("xy", "xy"), positions_max=3),
         Case("broken secondary", {}, two(a="xy", b="y", late=True), lists("xy", "y"),
              deaths=1, mortal=("a",), positions_max=3),
         Case("reader helps", {}, (*two(late=True), ("r", reader(3, "x", c))), lists(),
-             positions_max=3),
+             positions_max=2, ordered=True),
         Case("anyone closes", {}, (a_reads, ("r", reader(2, "x", c)), ("q", reader(3, "x", c))),
              only_a, positions_max=3),
-        Case("lost reply, trim", {}, (a_reads, ("v", forgetter(2, c))), only_a,
-             faults=1, faulty=("a",), forgets=True, positions_max=3),
-        Case("zombie, trim", {}, (*two(late=True), ("v", forgetter(3, c))), lists(),
-             forgets=True, positions_max=3),
+        Case("lost reply, trim", {}, (("a", add(1, "a", c)), ("v", forgetter(2, c))), check_sum("a"),
+             faults=1, faulty=("a",), fault_on=FAULTS["log"], forgets=True, positions_max=2, ordered=True),
+        Case("late cells, vacuum", {}, forgetting, lists(), faults=1, faulty=("a",),
+             fault_on=FAULTS["cells"], forgets=True, positions_max=2, ordered=True),
+        Case("zombie, trim", {}, forgetting, lists(), forgets=True, positions_max=3),
         Case("ddl", prepared("x", c),
              (("a", append(1, "a", "x", c, index_from=1)), ("ddl", indexer(2, "x", c))),
              check_index({"a": "x"}, "x"), changes_catalog=True),
         Case("fold", {}, (("a", add(1, "a", c)), ("b", add(2, "b", c)), ("f", folder(3, c))),
              check_sum("ab"), positions_max=2),
-        Case("fold, vacuum", {}, (("a", add(1, "a", c)), ("f", folder(2, c)), ("v", forgetter(3, c))),
-             check_sum("a"), faults=1, faulty=("a",), forgets=True, positions_max=2),
+        Case("fold, vacuum", {}, (("a", add(1, "a", c)), ("f", fold_and_forget(2, c))),
+             check_sum("a"), faults=1, faulty=("a",), fault_on=FAULTS["cells"], forgets=True, positions_max=1, ordered=True),
     ]
     return {case.name: case for case in cases}

@@ -63,7 +63,8 @@ PENDING: Any = ...
 
 @dataclass(frozen=True)
 class Case:
-    """`check` sees the final rows and each process's outcome, and returns what is wrong."""
+    """`check` sees the final rows and each process's outcome, and returns what is wrong. Faults happen to
+    requests of `faulty` processes on rows that start with one of `fault_on`."""
 
     name: str
     rows: Rows
@@ -73,9 +74,11 @@ class Case:
     deaths: int = 0
     mortal: tuple[str, ...] = ()
     faulty: tuple[str, ...] = ()
+    fault_on: tuple[bytes, ...] = (b"",)
     positions_max: int = 4
     forgets: bool = False
     changes_catalog: bool = False
+    ordered: bool = False
 
 
 @dataclass
@@ -86,6 +89,11 @@ class Report:
     cut: int = 0
     violation: str = ""
     interleaving: list[str] = field(default_factory=list)
+
+    def summary(self) -> str:
+        found = self.violation or "0 violations"
+        head = f"{self.case}: {self.states} states, {self.endings} endings, {self.cut} cut: {found}"
+        return "\n    ".join([head, *self.interleaving])
 
 
 class Point:
@@ -336,9 +344,11 @@ class Explorer:
 
     def _unnoticed(self, point: Point, done: tuple[Any, ...]) -> bool:
         operation = point.operation
-        if isinstance(operation, MultiGet):
+        if isinstance(operation, MultiGet | Many):
             waiting = [n for n, result in enumerate(done) if result is PENDING]
-            operation = operation.gets[waiting[0] if done else 0]
+            operation = _parts(operation)[waiting[0] if done else 0]
+        if isinstance(operation, Mutate) and operation.row.startswith(layout.OUTCOMES):
+            return not self.case.faults
         if not isinstance(operation, Get):
             return False
         if operation.row == layout.CATALOG_ROW:
@@ -361,18 +371,18 @@ class Explorer:
         elif i in state.expired and changes_something(operation):
             yield (name, None, EXPIRED), self._sent(state, i, EXPIRED)
         elif isinstance(operation, MultiGet | Many):
-            yield from self._part_moves(state, i, operation, done)
+            yield from self._part_moves(state, i, operation, done, mortal)
         else:
             for answer, following, label in self._fates(state, i, operation):
                 yield (name, operation, label), self._sent(following, i, answer)
 
     def _part_moves(
-        self, state: State, i: int, operation: MultiGet | Many, done: tuple[Any, ...]
+        self, state: State, i: int, operation: MultiGet | Many, done: tuple[Any, ...], mortal: bool
     ) -> Iterator[tuple[Label, State]]:
         parts = _parts(operation)
         done = done or (PENDING,) * len(parts)
         waiting = [n for n, result in enumerate(done) if result is PENDING]
-        if len(waiting) > 3 or isinstance(operation, MultiGet):
+        if not mortal or self.case.ordered or isinstance(operation, MultiGet):
             waiting = waiting[:1]
         for n in waiting:
             for answer, following, label in self._fates(state, i, parts[n]):
@@ -415,6 +425,8 @@ class Explorer:
         if not state.faults or not changes_something(operation):
             return
         if self.machines[i].name not in self.case.faulty:
+            return
+        if not row.startswith(self.case.fault_on):
             return
         left = state.faults - 1
         late = (*state.late, (operation, state.fresh[i]))

@@ -19,6 +19,7 @@ from belvedere.kv.cell import (
     ReplyLost,
     Scan,
     Step,
+    WorkExpired,
     value_of,
 )
 from belvedere.txn.row import advance, layout, locks
@@ -36,7 +37,10 @@ def change_version(node: Node, seen: int) -> Step[int]:
     expected = seen.to_bytes(8) if seen else None
     put = Put(layout.VERSION, layout.ONLY, new.to_bytes(8))
     yield Begin()
-    won = yield CheckAndMutate(layout.CATALOG_ROW, layout.VERSION, expected, (put,))
+    try:
+        won = yield CheckAndMutate(layout.CATALOG_ROW, layout.VERSION, expected, (put,))
+    except (ReplyLost, WorkExpired):
+        won = False
     if not won:
         raise Retry("catalog changed", seen=seen)
     return new

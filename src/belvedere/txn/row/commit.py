@@ -157,7 +157,7 @@ def _stored_form(node: Node, record: Record) -> Step[bytes]:
     yield Begin()
     try:
         return (yield from log.stored_form(node, record))
-    except ReplyLost as lost:
+    except (ReplyLost, WorkExpired) as lost:
         raise Retry("store does not answer") from lost
 
 
@@ -192,7 +192,7 @@ def take_position(node: Node) -> Step[int]:
         try:
             position: int = yield Increment(layout.COUNTER_ROW, layout.NUMBER)
             return position
-        except ReplyLost:
+        except (ReplyLost, WorkExpired):
             continue
     raise Retry("store does not answer")
 
@@ -205,7 +205,7 @@ def _slow_down(node: Node, seconds: float) -> Step[None]:
     if longer > shared:
         try:
             yield Mutate(layout.POSITION_ROW, (advance.delay_put(longer),))
-        except ReplyLost:
+        except (ReplyLost, WorkExpired):
             node.counts["delay hint lost"] += 1
 
 

@@ -85,7 +85,7 @@ def _take(
         yield Begin()
         try:
             won = yield _swap(row, seen, value)
-        except ReplyLost:
+        except (ReplyLost, WorkExpired):
             won = False
         if won:
             held.values[row] = value
@@ -132,7 +132,7 @@ def stamp(node: Node, held: Held, position: int) -> Step[None]:
         yield Begin()
         try:
             won = yield _swap(row, seen, value)
-        except ReplyLost:
+        except (ReplyLost, WorkExpired):
             won = False
         if won:
             held.values[row] = value

@@ -24,6 +24,7 @@ from belvedere.kv.cell import (
     Put,
     ReplyLost,
     Step,
+    WorkExpired,
     value_of,
 )
 from belvedere.txn.row import layout
@@ -51,14 +52,15 @@ def write_record(node: Node, position: int, record: Record, value: bytes) -> Ste
     owner = owner_of(record.attempt)
     puts = (Put(layout.OWNER, layout.ONLY, owner), Put(layout.RECORD, layout.ONLY, value))
     row = layout.log_row(position, node.settings.lanes)
-    yield Begin()
-    try:
-        won = yield CheckAndMutate(row, layout.OWNER, None, puts)
-    except ReplyLost:
-        return (yield from resolve_doubt(node, position, record))
-    if won:
-        return True
-    return (yield from resolve_doubt(node, position, record))
+    while True:
+        yield Begin()
+        try:
+            won = yield CheckAndMutate(row, layout.OWNER, None, puts)
+        except WorkExpired:
+            continue
+        except ReplyLost:
+            won = False
+        return won or (yield from resolve_doubt(node, position, record))
 
 
 def resolve_doubt(node: Node, position: int, record: Record) -> Step[bool]:
@@ -67,17 +69,20 @@ def resolve_doubt(node: Node, position: int, record: Record) -> Step[bool]:
     row = layout.log_row(position, node.settings.lanes)
     owner = owner_of(record.attempt)
     for _ in range(node.settings.tries_max):
+        yield Begin()
         try:
-            yield from _write_marker(row)
+            closed = yield from _write_marker(row)
+            if closed and node.planted("lost_reply_after_trim"):
+                return False
             entry_cells, floor_cells, outcome_cells = yield MultiGet(
                 (Get(row), Get(layout.FLOOR_ROW), Get(layout.outcome_row(record.transaction)))
             )
-        except ReplyLost:
+        except (ReplyLost, WorkExpired):
             continue
         entry = read_entry(node, position, entry_cells)
         if entry is not None and entry.owner == owner:
             return True
-        if position > floors(floor_cells).log or node.planted("lost_reply_after_trim"):
+        if position > floors(floor_cells).log:
             if entry is not None:
                 return _is_ours(node, entry, owner)
         elif value_of(outcome_cells, layout.OUTCOME) is not None:
