@@ -20,6 +20,7 @@ from belvedere.codec.printer import (
 )
 from belvedere.codec.record import Change, encode_record
 from belvedere.codec.rows import RowLayout, Slot
+from belvedere.errors import Corruption
 from belvedere.types import BIGINT, TEXT, Interval, numeric
 from tests.codec.values import ROW_TYPES, corpus, examples
 
@@ -55,6 +56,19 @@ def test_a_key_is_shown_alone_whatever_its_text() -> None:
     assert print_key(key, lambda relation: description) == "row v ('a -> b  c')"
     assert print_key(keyspace.log_key(42), KNOWN.get) == "log 42"
     assert print_key(b"", KNOWN.get) == "unknown \\x"
+
+
+def test_a_relation_may_bring_its_own_words() -> None:
+    def text(value: bytes) -> str:
+        if not value:
+            raise Corruption("nothing there")
+        return f"table {value.decode()}"
+
+    description = RelationDescription("catalog", COUNTS_KEY, None, (), text=text)
+    key = keyspace.row_prefix(COUNTS) + COUNTS_KEY.encode1("a")
+    told = [print_pair(key, value, lambda relation: description) for value in (b"t\n'\\", b"")]
+    assert told[0] == "row catalog ('a') -> table t\\u{a}'\\"
+    assert told[1].startswith("row catalog ('a') -> damaged: nothing there")
 
 
 def test_view_state_shows_payload_and_amounts() -> None:

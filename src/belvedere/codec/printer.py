@@ -34,8 +34,9 @@ _PLAIN_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ012
 class RelationDescription:
     """What the printer has to know of a relation.
 
-    `layout` None: the value is not a row; `text` may know how to print it. `accumulates`: the value is linear view state, and the
-    layout, if there is one, is its payload's. A column name of None is a dropped column.
+    `layout` None: the value is not a row; `text` may know how to print it, and raises Corruption
+    when it cannot. `accumulates`: the value is linear view state, and the layout, if there is one,
+    is its payload's. A column name of None is a dropped column.
     """
 
     name: str
@@ -178,11 +179,11 @@ def _print_key(key: bytes, description: RelationDescription | None) -> str:
 
 
 def _print_value(value: bytes, description: RelationDescription | None) -> str:
-    if description is not None and description.text is not None:
-        return description.text(value)
     if description is None:
         return print_raw(value)
     try:
+        if description.text is not None:
+            return _escape(description.text(value), "")
         if description.accumulates:
             payload, amounts = accumulator.decode(value)
             return f"{_print_payload(payload, description)} amounts {amounts}"
@@ -239,7 +240,7 @@ def _escape(text: str, quote: str) -> str:
     """The quote doubled, the backslash too, and whatever does not print as \\u{...}."""
     return "".join(
         char * 2
-        if char in (quote, "\\")
+        if quote and char in (quote, "\\")
         else char
         if char.isprintable()
         else f"\\u{{{ord(char):x}}}"
