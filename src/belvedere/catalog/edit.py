@@ -27,12 +27,33 @@ from belvedere.catalog.definitions import (
     UniqueDefinition,
     ViewDefinition,
 )
-from belvedere.catalog.model import Index, Schema, Sequence, State, Table, TypeName, View
+from belvedere.catalog.model import (
+    Index,
+    Maintenance,
+    Schema,
+    Sequence,
+    State,
+    Table,
+    TypeName,
+    View,
+)
 from belvedere.catalog.relation import missing_bytes
+from belvedere.catalog.structure import (
+    column_named,
+    index_name,
+    index_slots,
+    key_part,
+    require_matching,
+    require_name,
+    require_root,
+    require_sequence,
+    shortened,
+    slots_named,
+    view_columns,
+)
 from belvedere.errors import InvalidInput
-from belvedere.types import BIGINT, Kind, SqlType
+from belvedere.types import BIGINT, Kind
 
-NAME_BYTES_MAX = 63
 COLUMNS_MAX = 1600
 KEY_COLUMNS_MAX = 32
 ROW_ID = "belvedere_row_id"
@@ -53,7 +74,9 @@ class Edit:
         head = msgspec.structs.replace(
             self.before.head, version=self._version, next_id=self._next_id
         )
-        return {**self._changed, model.HEAD_ID: head}
+        known = self.before.objects
+        changed = {k: item for k, item in self._changed.items() if item is not None or k in known}
+        return {**changed, model.HEAD_ID: head}
 
     def allocate(self) -> int:
         self._next_id += 1
@@ -67,7 +90,7 @@ class Edit:
     # -- schemas and sequences ----------------------------------------------------------------
 
     def create_schema(self, name: str) -> int:
-        _require_name(name)
+        require_name(name)
         if any(schema.name == name for schema in self.catalog.schemas):
             raise InvalidInput("schema already exists", sqlstate="42P06", name=name)
         id_ = self.allocate()
@@ -76,6 +99,7 @@ class Edit:
 
     def create_sequence(self, wanted: SequenceDefinition, owner: int | None = None) -> int:
         schema = self._require_free(wanted.name, wanted.schema)
+        require_sequence(wanted)
         id_ = self.allocate()
         self.put(
             Sequence(
@@ -92,26 +116,29 @@ class Edit:
         )
         return id_
 
+    def drop_sequence(self, id_: int) -> None:
+        """At once: a sequence has no rows of its own."""
+        assert isinstance(self.catalog.get(id_), Sequence)
+        self._changed[id_] = None
+        self.catalog = self.catalog.replaced({id_: None})
+
     # -- tables -------------------------------------------------------------------------------
 
     def create_table(self, wanted: TableDefinition) -> int:
         schema = self._require_free(wanted.name, wanted.schema)
         if len(wanted.columns) > COLUMNS_MAX:
             raise InvalidInput("too many columns", sqlstate="54011", limit=COLUMNS_MAX)
+        if len(wanted.primary_key) > KEY_COLUMNS_MAX:
+            raise InvalidInput("too many key columns", sqlstate="54011", limit=KEY_COLUMNS_MAX)
         id_ = self.allocate()
         columns, primary_key = self._columns(id_, wanted)
-        checks = tuple(
-            model.Check(check.name or f"{wanted.name}_check{number or ''}", check.expression)
-            for number, check in enumerate(wanted.checks)
-        )
         table = Table(
             id=id_,
             name=wanted.name,
             schema=schema,
             columns=columns,
             primary_key=primary_key,
-            primary_key_name=wanted.primary_key_name or f"{wanted.name}_pkey",
-            checks=checks,
+            primary_key_name=wanted.primary_key_name or shortened(wanted.name, "_pkey"),
             root=wanted.root,
             partitions=wanted.partitions,
             hashed=wanted.hashed,
@@ -119,9 +146,18 @@ class Edit:
         self.put(table)
         for unique in wanted.uniques:
             self.add_unique(id_, unique)
+        for check in wanted.checks:
+            self.add_check(id_, check)
         for foreign_key in wanted.foreign_keys:
             self.add_foreign_key(id_, foreign_key)
+        require_root(self.catalog.table(id_))
         return id_
+
+    def set_root(self, table_id: int, root: str | None) -> None:
+        """'self', the name of a foreign key, or None for the default rule."""
+        table = msgspec.structs.replace(self.catalog.table(table_id), root=root)
+        require_root(table)
+        self.put(table)
 
     def _columns(
         self, table: int, wanted: TableDefinition
@@ -135,7 +171,7 @@ class Edit:
             is_key = definition.name in wanted.primary_key
             columns.append(self._column(table, definition, len(columns), wanted, is_key))
         if wanted.primary_key:
-            return tuple(columns), _slots(named, wanted.primary_key)
+            return tuple(columns), slots_named(named, wanted.primary_key)
         hidden = model.Column(ROW_ID, TypeName.of(BIGINT), len(columns), not_null=True, hidden=True)
         return (*columns, hidden), (len(columns),)
 
@@ -147,14 +183,16 @@ class Edit:
         owner: TableDefinition | Table,
         is_key: bool,
     ) -> model.Column:
-        _require_name(wanted.name)
+        require_name(wanted.name)
         if wanted.type.kind in (Kind.ARRAY, Kind.UNKNOWN):
             raise InvalidInput(
                 "a column cannot be of this type", sqlstate="42P16", type=str(wanted.type)
             )
         sequence = None
         if wanted.serial or wanted.identity:
-            schema = owner.schema if isinstance(owner, TableDefinition) else "public"
+            schema = owner.schema
+            if isinstance(schema, int):
+                schema = self._schema_name(schema)
             name = self._free_name(f"{owner.name}_{wanted.name}_seq", schema)
             sequence = self.create_sequence(SequenceDefinition(name, schema), owner=table)
         return model.Column(
@@ -187,32 +225,35 @@ class Edit:
         column = column_named(table, name)
         if column.slot in table.primary_key:
             raise InvalidInput("column is part of the primary key", sqlstate="2BP01", name=name)
+        for key in table.foreign_keys:
+            if column.slot in key.columns:
+                self.drop_foreign_key(table_id, key.name)
         for index in self.catalog.indexes_of(table_id):
             if column.slot in index_slots(index):
                 self.drop_index(index.id)
-        keys = tuple(k for k in table.foreign_keys if column.slot not in k.columns)
-        dropped = msgspec.structs.replace(
-            column, dropped=True, not_null=False, default=None, name=f"dropped {column.slot}"
+        if column.sequence is not None:
+            self.drop_sequence(column.sequence)
+        dropped = model.Column(
+            f"dropped {column.slot}", column.type_name, column.slot, dropped=True
         )
-        columns = tuple(dropped if c.slot == column.slot else c for c in table.columns)
-        self.put(msgspec.structs.replace(table, columns=columns, foreign_keys=keys))
+        self.replace_column(table_id, dropped)
 
     def rename_table(self, table_id: int, name: str) -> None:
         table = self.catalog.table(table_id)
-        schema = next(s.name for s in self.catalog.schemas if s.id == table.schema)
-        self._require_free(name, schema)
+        self._require_free(name, self._schema_name(table.schema))
         self.put(msgspec.structs.replace(table, name=name))
 
     # -- constraints and indexes --------------------------------------------------------------
 
     def add_unique(self, table_id: int, wanted: UniqueDefinition) -> int:
         table = self.catalog.table(table_id)
-        name = wanted.name or f"{table.name}_{'_'.join(wanted.columns)}_key"
+        schema = self._schema_name(table.schema)
+        made_up = f"{table.name}_{'_'.join(wanted.columns)}_key"
         definition = IndexDefinition(
             table.name,
             tuple(KeyPartDefinition(column) for column in wanted.columns),
-            name=name,
-            schema=self._schema_name(table.schema),
+            name=wanted.name or self._free_name(made_up, schema),
+            schema=schema,
             unique=True,
             nulls_distinct=wanted.nulls_distinct,
         )
@@ -220,7 +261,12 @@ class Edit:
 
     def add_check(self, table_id: int, wanted: CheckDefinition) -> None:
         table = self.catalog.table(table_id)
-        name = wanted.name or f"{table.name}_check{len(table.checks) or ''}"
+        taken = {check.name for check in table.checks}
+        numbers = ("", *range(1, len(taken) + 1))
+        made_up = (shortened(table.name, f"_check{number}") for number in numbers)
+        name = wanted.name or next(name for name in made_up if name not in taken)
+        if name in taken:
+            raise InvalidInput("constraint already exists", sqlstate="42710", name=name)
         check = model.Check(name, wanted.expression)
         self.put(msgspec.structs.replace(table, checks=(*table.checks, check)))
 
@@ -231,7 +277,7 @@ class Edit:
         table = self.catalog.expect(Table, wanted.table, wanted.schema)
         if len(wanted.parts) > KEY_COLUMNS_MAX:
             raise InvalidInput("too many key columns", sqlstate="54011", limit=KEY_COLUMNS_MAX)
-        name = wanted.name or self._free_name(_index_name(table.name, wanted), wanted.schema)
+        name = wanted.name or self._free_name(index_name(table.name, wanted), wanted.schema)
         schema = self._require_free(name, wanted.schema)
         id_ = self.allocate()
         is_new = table.id not in self.before.objects
@@ -241,7 +287,7 @@ class Edit:
                 name=name,
                 schema=schema,
                 table=table.id,
-                parts=tuple(_key_part(table, part) for part in wanted.parts),
+                parts=tuple(key_part(table, part) for part in wanted.parts),
                 include=tuple(column_named(table, c).slot for c in wanted.include),
                 unique=wanted.unique,
                 nulls_distinct=wanted.nulls_distinct,
@@ -263,9 +309,9 @@ class Edit:
             tuple(column_named(parent, name).slot for name in wanted.parent_columns)
             or parent.primary_key
         )
-        _require_matching(table, columns, parent, parent_columns)
+        require_matching(table, columns, parent, parent_columns)
         key = model.ForeignKey(
-            name=wanted.name or f"{table.name}_{'_'.join(wanted.columns)}_fkey",
+            name=wanted.name or shortened(f"{table.name}_{'_'.join(wanted.columns)}", "_fkey"),
             columns=columns,
             parent=parent.id,
             parent_columns=parent_columns,
@@ -282,8 +328,30 @@ class Edit:
         table = self.catalog.table(table_id)
         self.put(msgspec.structs.replace(table, foreign_keys=(*table.foreign_keys, key)))
 
+    def drop_foreign_key(self, table_id: int, name: str) -> None:
+        """With the index that was made for it, unless another foreign key uses that too."""
+        table = self.catalog.table(table_id)
+        gone = next((key for key in table.foreign_keys if key.name == name), None)
+        if gone is None:
+            raise InvalidInput("constraint does not exist", sqlstate="42704", name=name)
+        root = None if table.root == name else table.root
+        keys = tuple(key for key in table.foreign_keys if key is not gone)
+        self.put(msgspec.structs.replace(table, foreign_keys=keys, root=root))
+        index = self.catalog.get(gone.index) if gone.index is not None else None
+        if isinstance(index, Index) and index.hidden and not self._users_of(index.id):
+            self.drop_index(index.id)
+
+    def _users_of(self, index: int) -> list[tuple[Table, model.ForeignKey]]:
+        """The foreign keys that are checked by way of this index."""
+        return [
+            (table, key)
+            for table in self.catalog.tables
+            for key in table.foreign_keys
+            if index in (key.index, key.parent_index)
+        ]
+
     def _parent_index(self, parent: Table, slots: tuple[int, ...]) -> int | None:
-        if set(slots) == set(parent.primary_key):
+        if set(slots) == set(parent.primary_key) and not parent.columns[slots[0]].hidden:
             return None
         for index in self.catalog.indexes_of(parent.id):
             plain = index.unique and index.where is None
@@ -297,7 +365,8 @@ class Edit:
         """The index that finds a parent's children; made when there is none."""
         for index in self.catalog.indexes_of(table.id):
             leading = tuple(part.slot for part in index.parts[: len(slots)])
-            if leading == slots and index.where is None and not index.unique:
+            plain = index.where is None and not index.unique
+            if plain and leading == slots and index.maintenance is Maintenance.IMMEDIATE:
                 return index.id
         name = self._free_name(
             f"{table.name}_{'_'.join(wanted.columns)}_children", self._schema_name(table.schema)
@@ -324,9 +393,9 @@ class Edit:
                 name=wanted.name,
                 schema=schema,
                 definition=wanted.definition,
-                columns=_view_columns(wanted.columns),
+                columns=view_columns(wanted.columns),
                 inputs=wanted.inputs,
-                stored=_view_columns(wanted.stored),
+                stored=view_columns(wanted.stored),
                 key_columns=wanted.key_columns,
                 amounts=wanted.amounts,
                 maintenance=wanted.maintenance,
@@ -339,16 +408,27 @@ class Edit:
 
     # -- dropping -----------------------------------------------------------------------------
 
-    def drop_index(self, id_: int) -> None:
+    def drop_index(self, id_: int, *, cascade: bool = False) -> None:
         index = self.catalog.get(id_)
         assert isinstance(index, Index)
-        self._mark_dropped(index)
+        users = self._users_of(id_)
+        if users and not cascade:
+            raise _still_used(index, [f"constraint {k.name} on {t.name}" for t, k in users])
+        for table, key in users:
+            self.drop_foreign_key(table.id, key.name)
+        index = self.catalog.get(id_)
+        assert isinstance(index, Index)
+        if not is_dropped(index):
+            self._mark_dropped(index)
 
     def drop_table(self, id_: int, *, cascade: bool = False) -> None:
         table = self.catalog.table(id_)
         self._require_unused(table, cascade)
         for index in self.catalog.indexes_of(id_):
             self._mark_dropped(index)
+        for column in table.columns:
+            if column.sequence is not None:
+                self.drop_sequence(column.sequence)
         self._mark_dropped(table)
 
     def _require_unused(self, table: Table, cascade: bool) -> None:
@@ -361,18 +441,9 @@ class Edit:
         views = self.catalog.views_over(table.id)
         if (users or views) and not cascade:
             names = [f"constraint {k.name} on {t.name}" for t, k in users]
-            names += [f"view {v.name}" for v in views]
-            raise InvalidInput(
-                "other objects depend on it",
-                sqlstate="2BP01",
-                detail=", ".join(names),
-                hint="drop them first, or use CASCADE",
-                name=table.name,
-            )
+            raise _still_used(table, names + [f"view {v.name}" for v in views])
         for other, key in users:
-            current = self.catalog.table(other.id)
-            keys = tuple(k for k in current.foreign_keys if k.name != key.name)
-            self.put(msgspec.structs.replace(current, foreign_keys=keys))
+            self.drop_foreign_key(other.id, key.name)
         for view in views:
             self.drop_view(view.id, cascade=True)
 
@@ -381,13 +452,7 @@ class Edit:
         assert isinstance(view, View)
         users = self.catalog.views_over(id_)
         if users and not cascade:
-            raise InvalidInput(
-                "other objects depend on it",
-                sqlstate="2BP01",
-                detail=", ".join(f"view {v.name}" for v in users),
-                hint="drop them first, or use CASCADE",
-                name=view.name,
-            )
+            raise _still_used(view, [f"view {v.name}" for v in users])
         for user in users:
             self.drop_view(user.id, cascade=True)
         self._mark_dropped(view)
@@ -402,101 +467,32 @@ class Edit:
             assert item is not None
             assert is_dropped(item)
             self._changed[id_] = None
+            self.catalog = self.catalog.replaced({id_: None})
 
     # -- names --------------------------------------------------------------------------------
 
     def _require_free(self, name: str, schema: str) -> int:
-        _require_name(name)
+        require_name(name)
         if self.catalog.find(name, schema) is not None:
             raise InvalidInput("relation already exists", sqlstate="42P07", name=name)
         return self.catalog.schema_id(schema)
 
     def _free_name(self, wanted: str, schema: str) -> str:
-        name, number = wanted[:NAME_BYTES_MAX], 0
+        name, number = shortened(wanted), 0
         while self.catalog.find(name, schema) is not None:
             number += 1
-            name = f"{wanted[: NAME_BYTES_MAX - 4]}{number}"
+            name = shortened(wanted, str(number))
         return name
 
     def _schema_name(self, id_: int) -> str:
         return next(schema.name for schema in self.catalog.schemas if schema.id == id_)
 
 
-def column_named(table: Table, name: str) -> model.Column:
-    for column in table.columns:
-        if column.name == name and not column.dropped and not column.hidden:
-            return column
-    raise InvalidInput("column does not exist", sqlstate="42703", table=table.name, name=name)
-
-
-def index_slots(index: Index) -> frozenset[int]:
-    return frozenset(part.slot for part in index.parts if part.slot is not None) | frozenset(
-        index.include
+def _still_used(item: Table | Index | View, users: list[str]) -> InvalidInput:
+    return InvalidInput(
+        "other objects depend on it",
+        sqlstate="2BP01",
+        detail=", ".join(users),
+        hint="drop them first, or use CASCADE",
+        name=item.name,
     )
-
-
-def _view_columns(wanted: tuple[tuple[str, SqlType], ...]) -> tuple[model.Column, ...]:
-    return tuple(
-        model.Column(name, TypeName.of(type_), slot) for slot, (name, type_) in enumerate(wanted)
-    )
-
-
-def _require_name(name: str) -> None:
-    if not name or len(name.encode()) > NAME_BYTES_MAX or "\0" in name:
-        raise InvalidInput("not a valid name", sqlstate="42602", name=name[:80])
-
-
-def _slots(named: dict[str, int], wanted: tuple[str, ...]) -> tuple[int, ...]:
-    for name in wanted:
-        if name not in named:
-            raise InvalidInput("column does not exist", sqlstate="42703", name=name)
-    if len(set(wanted)) != len(wanted):
-        raise InvalidInput("column is named twice", sqlstate="42701")
-    return tuple(named[name] for name in wanted)
-
-
-def _key_part(table: Table, wanted: KeyPartDefinition) -> model.KeyPart:
-    if wanted.column is not None:
-        slot = column_named(table, wanted.column).slot
-        return model.KeyPart(
-            slot=slot, descending=wanted.descending, nulls_first=wanted.nulls_first
-        )
-    assert wanted.type is not None
-    return model.KeyPart(
-        expression=wanted.expression,
-        type_name=TypeName.of(wanted.type),
-        descending=wanted.descending,
-        nulls_first=wanted.nulls_first,
-    )
-
-
-def _index_name(table: str, wanted: IndexDefinition) -> str:
-    columns = [part.column or "expr" for part in wanted.parts]
-    return f"{table}_{'_'.join(columns)}_idx"
-
-
-def _require_matching(
-    child: Table, columns: tuple[int, ...], parent: Table, parent_columns: tuple[int, ...]
-) -> None:
-    if len(columns) != len(parent_columns):
-        raise InvalidInput("foreign key has the wrong number of columns", sqlstate="42830")
-    for mine, theirs in zip(columns, parent_columns, strict=True):
-        left, right = child.columns[mine].type, parent.columns[theirs].type
-        if _family(left.kind) != _family(right.kind):
-            raise InvalidInput(
-                "foreign key types do not match",
-                sqlstate="42804",
-                child=str(left),
-                parent=str(right),
-            )
-
-
-def _family(kind: Kind) -> str:
-    """Types whose equal values have equal keys."""
-    if kind in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
-        return "integer"
-    if kind in (Kind.VARCHAR, Kind.TEXT):
-        return "text"
-    if kind in (Kind.REAL, Kind.DOUBLE):
-        return "float"
-    return kind.value

@@ -1,0 +1,133 @@
+"""Rules of names and structure that can be told from one definition, and names made up for the
+nameless.
+"""
+
+from __future__ import annotations
+
+from belvedere.catalog import model
+from belvedere.catalog.definitions import (
+    IndexDefinition,
+    KeyPartDefinition,
+    SequenceDefinition,
+)
+from belvedere.catalog.model import Index, Table, TypeName
+from belvedere.errors import InvalidInput
+from belvedere.types import Kind, SqlType
+
+NAME_BYTES_MAX = 63
+
+
+def column_named(table: Table, name: str) -> model.Column:
+    for column in table.columns:
+        if column.name == name and not column.dropped and not column.hidden:
+            return column
+    raise InvalidInput("column does not exist", sqlstate="42703", table=table.name, name=name)
+
+
+def index_slots(index: Index) -> frozenset[int]:
+    return frozenset(part.slot for part in index.parts if part.slot is not None) | frozenset(
+        index.include
+    )
+
+
+def view_columns(wanted: tuple[tuple[str, SqlType], ...]) -> tuple[model.Column, ...]:
+    return tuple(
+        model.Column(name, TypeName.of(type_), slot) for slot, (name, type_) in enumerate(wanted)
+    )
+
+
+def require_name(name: str) -> None:
+    if not name or len(name.encode()) > NAME_BYTES_MAX or "\0" in name:
+        raise InvalidInput("not a valid name", sqlstate="42602", name=name[:80])
+
+
+def slots_named(named: dict[str, int], wanted: tuple[str, ...]) -> tuple[int, ...]:
+    for name in wanted:
+        if name not in named:
+            raise InvalidInput("column does not exist", sqlstate="42703", name=name)
+    if len(set(wanted)) != len(wanted):
+        raise InvalidInput("column is named twice", sqlstate="42701")
+    return tuple(named[name] for name in wanted)
+
+
+def key_part(table: Table, wanted: KeyPartDefinition) -> model.KeyPart:
+    if wanted.column is not None:
+        slot = column_named(table, wanted.column).slot
+        return model.KeyPart(
+            slot=slot, descending=wanted.descending, nulls_first=wanted.nulls_first
+        )
+    assert wanted.type is not None
+    return model.KeyPart(
+        expression=wanted.expression,
+        type_name=TypeName.of(wanted.type),
+        descending=wanted.descending,
+        nulls_first=wanted.nulls_first,
+    )
+
+
+def index_name(table: str, wanted: IndexDefinition) -> str:
+    columns = [part.column or "expr" for part in wanted.parts]
+    return f"{table}_{'_'.join(columns)}_idx"
+
+
+def require_matching(
+    child: Table, columns: tuple[int, ...], parent: Table, parent_columns: tuple[int, ...]
+) -> None:
+    if len(columns) != len(parent_columns):
+        raise InvalidInput("foreign key has the wrong number of columns", sqlstate="42830")
+    for mine, theirs in zip(columns, parent_columns, strict=True):
+        left, right = child.columns[mine].type, parent.columns[theirs].type
+        if _family(left.kind) != _family(right.kind):
+            raise InvalidInput(
+                "foreign key types do not match",
+                sqlstate="42804",
+                child=str(left),
+                parent=str(right),
+            )
+
+
+def _family(kind: Kind) -> str:
+    """Types whose equal values have equal keys."""
+    if kind in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
+        return "integer"
+    if kind in (Kind.VARCHAR, Kind.TEXT):
+        return "text"
+    if kind in (Kind.REAL, Kind.DOUBLE):
+        return "float"
+    return kind.value
+
+
+def shortened(name: str, suffix: str = "") -> str:
+    """A made-up name, cut so that it is one, with the suffix whole."""
+    room = NAME_BYTES_MAX - len(suffix.encode())
+    return name.encode()[:room].decode(errors="ignore") + suffix
+
+
+def require_sequence(wanted: SequenceDefinition) -> None:
+    if wanted.increment == 0:
+        raise InvalidInput("a sequence cannot stand still", sqlstate="22023", name=wanted.name)
+    if not -(2**63) <= wanted.minimum <= wanted.start <= wanted.maximum < 2**63:
+        raise InvalidInput(
+            "a sequence must start within its bounds",
+            sqlstate="22023",
+            name=wanted.name,
+            minimum=wanted.minimum,
+            start=wanted.start,
+            maximum=wanted.maximum,
+        )
+
+
+def require_root(table: Table) -> None:
+    """The foreign key that `root` names is there, enforced, and never NULL."""
+    if table.root in (None, "self"):
+        return
+    not_null = {column.slot for column in table.columns if column.not_null}
+    for key in table.foreign_keys:
+        if key.name == table.root and key.enforced and not_null.issuperset(key.columns):
+            return
+    raise InvalidInput(
+        "root must be 'self' or an enforced foreign key that is not null",
+        sqlstate="42704",
+        table=table.name,
+        root=table.root,
+    )
