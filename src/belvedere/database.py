@@ -23,11 +23,11 @@ from typing import Self, TypeVar
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Index, State, Table
+from belvedere.catalog.model import Index, Maintenance, State, Table, View
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec import keyspace
 from belvedere.config import Config, Durability
-from belvedere.errors import InvalidInput, Retry, Unavailable
+from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
@@ -47,6 +47,8 @@ from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
 from belvedere.views.build import fill_index, unfinished
+from belvedere.views.group import Worker, watermark, watermark_write
+from belvedere.views.keep import Bind, Keeper, group_of, no_queries
 from belvedere.views.rekey import CompileExpression, index_participants, no_expressions
 
 MEMORY = ":memory:"
@@ -64,11 +66,17 @@ class Database:
         random: Callable[[int], bytes] = os.urandom,
         clock_us: Callable[[], int] = lambda: time.time_ns() // 1000,
         compile_expression: CompileExpression = no_expressions,
+        bind: Bind = no_queries,
     ) -> None:
+        """`compile_expression` and `bind` make SQL text of the catalog work: index expressions and
+        view definitions."""
         self.config = config
         self._opened = opened
         self._random = random
         self._compile_expression = compile_expression
+        self.keeper = Keeper(bind)
+        self.view_errors: dict[int, Error] = {}
+        self._worker: Worker | None = None
         self.store: BatchStore = opened.store
         synced = opened.anchor is not None and config.durability is Durability.FULL
         undo = UndoIndex(config.undo_bytes_in_memory_max, self._scratch_opener())
@@ -98,6 +106,7 @@ class Database:
         accept_data_loss: bool = False,
         random: Callable[[int], bytes] = os.urandom,
         compile_expression: CompileExpression = no_expressions,
+        bind: Bind = no_queries,
     ) -> Database:
         """Open the store at `path`, a directory or ':memory:', making it when there is none."""
         config = config or Config()
@@ -107,10 +116,13 @@ class Database:
             opened = open_directory(
                 Path(path), config, random, create=create, accept_data_loss=accept_data_loss
             )
-        db = Database(opened, config, random=random, compile_expression=compile_expression)
-        left = [index.id for index in unfinished(db.catalog)]
+        db = Database(
+            opened, config, random=random, compile_expression=compile_expression, bind=bind
+        )
+        left = [item.id for item in unfinished(db.catalog)]
         if left:
             db._drop_unfinished(left)
+        db._start_worker()
         return db
 
     # -- transactions -------------------------------------------------------------------------
@@ -157,7 +169,8 @@ class Database:
     def participants_for(
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]:
-        return participants(catalog, relations, self._compile_expression)
+        views = self.keeper.participants(catalog, relations, self.log)
+        return (*participants(catalog, relations, self._compile_expression), *views)
 
     # -- catalog ------------------------------------------------------------------------------
 
@@ -168,7 +181,8 @@ class Database:
 
     def change_schema(self, change: Callable[[Edit], T]) -> T:
         """Apply a change of the catalog as one transaction; again when another one was first.
-        Returns when the indexes it made are filled; when that fails, they are gone again."""
+        Returns when the indexes and views it made are filled; when that fails, they are gone
+        again."""
         made: list[int] = []
 
         def apply(transaction: Transaction) -> T:
@@ -184,13 +198,17 @@ class Database:
         return result
 
     def _finish(self, id_: int, made: list[int]) -> None:
-        """Fill an index and let it be read; on failure drop all that were made with it."""
+        """Fill an index or view and let it be read; on failure drop all that were made with it."""
         try:
-            index = self.catalog.get(id_)
-            if not isinstance(index, Index) or index.state is not State.BUILDING:
+            item = self.catalog.get(id_)
+            if isinstance(item, Index) and item.state is State.BUILDING:
+                fill_index(self.commits, self.catalog, item, self._compile_expression)
+            elif isinstance(item, View) and item.state is State.BUILDING:
+                self._fill_view(item)
+            else:
                 return
-            fill_index(self.commits, self.catalog, index, self._compile_expression)
             self.change_schema(lambda edit: edit.set_state(id_, State.READY))
+            self._start_worker()
         except BaseException:
             self._drop_unfinished(made)
             raise
@@ -200,9 +218,65 @@ class Database:
             for id_ in ids:
                 item = edit.catalog.get(id_)
                 if isinstance(item, Index) and item.state is not State.DROPPED:
-                    edit.drop_index(id_)
+                    edit.drop_index(id_, cascade=True)
+                elif isinstance(item, View) and item.state is not State.DROPPED:
+                    edit.drop_view(id_, cascade=True)
 
         self.change_schema(drop)
+
+    def _fill_view(self, view: View) -> None:
+        with self.begin() as snapshot:
+            pin = self.log.pin(snapshot.position)
+            try:
+                self.keeper.backfill(self.commits, view, snapshot)
+                self.keeper.catch_up(self.commits, self.log, self.catalog, view)
+            finally:
+                self.log.unpin(pin)
+
+    def rebuild_views(self) -> None:
+        """Make the state of every view again from its tables, while nobody else is here."""
+        for view in self.catalog.views:
+            if view.state is State.READY:
+                self.store.delete_range(*keyspace.relation_range(view.id))
+                self._fill_view(view)
+                if view.maintenance is Maintenance.IMMEDIATE:
+                    self.commits.derive(lambda _, v=view: [watermark_write(group_of(v), None)])
+
+    # -- deferred views -----------------------------------------------------------------------
+
+    def deferred_views(self) -> tuple[View, ...]:
+        return tuple(
+            view
+            for view in self.catalog.views
+            if view.maintenance is Maintenance.DEFERRED and view.state is State.READY
+        )
+
+    def watermark(self, view: View) -> int:
+        """The position a view shows: its group's watermark, or the newest for an immediate one."""
+        if view.maintenance is Maintenance.IMMEDIATE:
+            return self.position
+        with self.begin() as reader:
+            mark = watermark(reader, view.group)
+        assert mark is not None
+        return mark
+
+    def catch_up(self, view: View) -> int:
+        """Bring a deferred view to what is published now; returns the position it is at."""
+        error = self.view_errors.get(view.id)
+        if error is not None:
+            raise error
+        return self.keeper.catch_up(self.commits, self.log, self.catalog, view)
+
+    def _start_worker(self) -> None:
+        if self._worker is None and self.deferred_views():
+            self._worker = Worker(self.visibility, self._maintain_deferred)
+
+    def _maintain_deferred(self) -> None:
+        for view in self.deferred_views():
+            try:
+                self.catch_up(view)
+            except Error as error:
+                self.view_errors[view.id] = error
 
     def table(self, name: str, schema: str = "public") -> CompiledTable:
         catalog = self.catalog
@@ -287,10 +361,13 @@ class Database:
             for item in self.catalog.objects.values()
             if is_dropped(item) and item.version <= floor
         ]
+        # Rows first: after a crash in between, the next trim finds the object and does it again.
+        for id_ in gone:
+            self.store.delete_range(*keyspace.relation_range(id_))
         if gone:
-            self.change_schema(lambda edit: edit.remove(gone))
-            for id_ in gone:
-                self.store.delete_range(*keyspace.relation_range(id_))
+            self.change_schema(
+                lambda edit: edit.remove(id_ for id_ in gone if edit.catalog.get(id_) is not None)
+            )
 
     def back_up(self, destination: Path) -> int:
         """Copy the store, while it is in use, to a new directory; returns the copy's position."""
@@ -304,6 +381,9 @@ class Database:
             if self._closed:
                 return
             self._closed = True
+        self.visibility.end_waits()
+        if self._worker is not None:
+            self._worker.join()
         self.commits.shut()
         self._opened.close(self.commits.newest, failed=self.commits.failed)
 
@@ -350,12 +430,20 @@ def restore_backup(
     *,
     random: Callable[[int], bytes] = os.urandom,
     compile_expression: CompileExpression = no_expressions,
+    bind: Bind = no_queries,
 ) -> int:
-    """Make a store at `destination` from a backup; returns the position it is at."""
-    return restore(
+    """Make a store at `destination` from a backup; returns the position it is at. Rows of views are
+    not logged, so a restore to an earlier position makes them again."""
+    reached = restore(
         backup,
         destination,
         random,
         lambda catalog, relations: participants(catalog, relations, compile_expression),
         position,
     )
+    if position is not None:
+        with Database.open(
+            destination, random=random, compile_expression=compile_expression, bind=bind
+        ) as db:
+            db.rebuild_views()
+    return reached

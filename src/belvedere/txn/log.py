@@ -4,8 +4,8 @@ Records live in the store itself, under the key family `log`, and are written in
 the rows they describe. The log is read from a position, as records or as Arrow batches; a reader
 that has caught up waits for more without polling.
 
-Trimming never passes a consumer. A consumer is a name with the position it has applied (a deferred
-view, a stream, a backup); one that would hold back more than the retention cap is cut off and
+Trimming never passes a consumer. A consumer is a name with the position it has applied (a stream, a
+backup); one that would hold back more than the retention cap is cut off and
 listed in `lost`, so that its owner can rebuild.
 """
 
@@ -66,6 +66,15 @@ class Log:
         self._require(after, through)
         start, end = keyspace.log_range(after, through)
         return self._store.scan_values(start, end, batch_rows=batch_rows)
+
+    def read_written(self, after: int, through: int) -> Iterator[Record]:
+        """Like `read`, but also what is written and not published yet: inside the commit section
+        only."""
+        self._require(after, through)
+        start, end = keyspace.log_range(after, through)
+        for batch in self._store.scan_values(start, end):
+            for data in batch:
+                yield decode_record(data)
 
     def read(self, after: int, through: int | None = None) -> Iterator[Record]:
         """The records themselves; each is verified."""
@@ -151,7 +160,8 @@ class Log:
             return []
         cap = self.last - self._retention_max
         self.lost |= {name for name, at in self.consumers.items() if at < min(cap, through)}
-        return [at for name, at in self.consumers.items() if name not in self.lost]
+        held = [at for name, at in self.consumers.items() if name not in self.lost]
+        return held + list(_load_watermarks(self._store))
 
 
 def _load_consumers(store: BatchStore) -> Iterator[tuple[str, int]]:
@@ -163,3 +173,10 @@ def _load_consumers(store: BatchStore) -> Iterator[tuple[str, int]]:
             parsed = keyspace.parse(key)
             assert isinstance(parsed, keyspace.MetaKey)
             yield parsed.name[len(_CONSUMER) :], _POSITION.unpack(value)[0]
+
+
+def _load_watermarks(store: BatchStore) -> Iterator[int]:
+    """The positions of the maintenance groups: each still needs the log after its own."""
+    for batch in store.scan(*keyspace.watermark_range()):
+        for _, value in batch:
+            yield int(_POSITION.unpack(value)[0])

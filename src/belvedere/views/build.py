@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Index, State
+from belvedere.catalog.model import Index, State, View
 from belvedere.catalog.relation import compiled_table
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
@@ -29,13 +29,12 @@ Progress = Callable[[int], None]
 """Told the number of rows walked so far."""
 
 
-def unfinished(catalog: Catalog) -> tuple[Index, ...]:
-    """The indexes that are not filled yet."""
+def unfinished(catalog: Catalog) -> tuple[Index | View, ...]:
+    """The indexes and views that are not filled yet."""
     return tuple(
-        index
-        for table in catalog.tables
-        for index in catalog.indexes_of(table.id)
-        if index.state is State.BUILDING
+        item
+        for item in catalog.objects.values()
+        if isinstance(item, Index | View) and item.state is State.BUILDING
     )
 
 

@@ -113,6 +113,11 @@ class BatchCommit:
         finally:
             self._section.release()
 
+    def newest_reader(self) -> Reader:
+        """The newest written state, which may move on at any time: for looking, not for writing."""
+        last = self.newest
+        return NewestReader(self._store, last.position, last.catalog)
+
     def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
         """Write rows that are not logged (views, watermarks, index entries being built) as one
         batch: `make` gets the newest state, which cannot change until its rows are written."""
@@ -120,6 +125,8 @@ class BatchCommit:
         try:
             last = self.newest
             batch = make(NewestReader(self._store, last.position, last.catalog))
+            if not batch:
+                return
             if failpoints.armed:
                 failpoints.hit("maintain.before_write")
             successor = last._replace(batch=last.batch + 1)

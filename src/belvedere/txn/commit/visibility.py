@@ -39,6 +39,7 @@ class Visibility:
         self._open_count = 0
         self._moved = threading.Condition()
         self._waiting = 0
+        self._ended = False
 
     # -- snapshots ----------------------------------------------------------------------------
 
@@ -155,10 +156,20 @@ class Visibility:
                 self._moved.notify_all()
 
     def wait_past(self, position: int, timeout_s: float | None) -> bool:
-        """Block until something after `position` is published; False when the time is up."""
+        """Block until something after `position` is published; False when the time is up, or when
+        nothing will come any more."""
         with self._moved:
             self._waiting += 1
             try:
-                return self._moved.wait_for(lambda: self.published.position > position, timeout_s)
+                self._moved.wait_for(
+                    lambda: self.published.position > position or self._ended, timeout_s
+                )
             finally:
                 self._waiting -= 1
+        return self.published.position > position
+
+    def end_waits(self) -> None:
+        """Wake everybody who waits: the store is being closed."""
+        with self._moved:
+            self._ended = True
+            self._moved.notify_all()

@@ -1,0 +1,121 @@
+"""Maintenance groups of deferred views: the watermark, catching up, and the worker.
+
+A group moves from its watermark to a later position by reading the log between, consolidating the
+changes per row, and writing state rows and watermark as one batch. The watermark is looked at again
+inside the section, so a stretch of the log is applied exactly once, whoever tries.
+"""
+
+from __future__ import annotations
+
+import struct
+import threading
+from collections.abc import Callable, Iterable, Sequence
+
+from belvedere import failpoints
+from belvedere.codec import keyspace
+from belvedere.codec.record import Record
+from belvedere.kv.batch import Write
+from belvedere.txn.border import Reader, RowChange
+from belvedere.txn.commit.batch import BatchCommit, DerivedRows
+from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.log import Log
+from belvedere.views.maintain import Maintainer
+
+RECORDS_PER_BATCH = 2048
+_POSITION = struct.Struct(">Q")
+
+
+def watermark(reader: Reader, group: int) -> int | None:
+    """The position the group has applied, at this reader; None before its backfill."""
+    value = reader.get(keyspace.watermark_key(group))
+    return None if value is None else int(_POSITION.unpack(value)[0])
+
+
+def watermark_write(group: int, position: int | None) -> Write:
+    """Sets the watermark; None removes it."""
+    key = keyspace.watermark_key(group)
+    return key, None if position is None else _POSITION.pack(position)
+
+
+def consolidated(records: Iterable[Record], relations: frozenset[int]) -> list[RowChange]:
+    """The net change of every row of these relations over the records, in order."""
+    first: dict[bytes, bytes | None] = {}
+    last: dict[bytes, bytes | None] = {}
+    for record in records:
+        for relation, key, old, new in record.changes():
+            if relation in relations:
+                whole = keyspace.row_prefix(relation) + key
+                first.setdefault(whole, old)
+                last[whole] = new
+    return [RowChange(key, old, last[key]) for key, old in first.items() if old != last[key]]
+
+
+def catch_up(
+    commits: BatchCommit,
+    log: Log,
+    group: int,
+    relations: frozenset[int],
+    maintainers: Sequence[Maintainer],
+    through: int,
+) -> int:
+    """Bring the group to `through` (at most RECORDS_PER_BATCH records at a time); returns where it
+    is then."""
+    with_watermark = commits.newest_reader()
+    start = watermark(with_watermark, group)
+    assert start is not None, "a group is caught up after its backfill only"
+    while start < through:
+        end = min(through, start + RECORDS_PER_BATCH)
+        changes = consolidated(log.read(start, end), relations)
+        start = _apply(commits, group, maintainers, changes, start, end)
+    return start
+
+
+def _apply(
+    commits: BatchCommit,
+    group: int,
+    maintainers: Sequence[Maintainer],
+    changes: list[RowChange],
+    start: int,
+    end: int,
+) -> int:
+    reached = [end]
+
+    def make(reader: Reader) -> list[Write]:
+        now = watermark(reader, group)
+        planted = failpoints.armed and failpoints.planted("view_batch_twice")
+        if now != start and not planted:
+            assert now is not None
+            reached[0] = now
+            return []
+        writer = DerivedRows(reader)
+        for maintainer in maintainers:
+            maintainer.writes(changes, reader, writer)
+        return [*writer.writes(), watermark_write(group, end)]
+
+    commits.derive(make)
+    return reached[0]
+
+
+class Worker:
+    """A thread that keeps deferred groups close to the log's end."""
+
+    def __init__(
+        self,
+        visibility: Visibility,
+        step: Callable[[], None],
+    ) -> None:
+        """`step` brings every group to what is published, and deals with what fails."""
+        self._visibility = visibility
+        self._step = step
+        self._thread = threading.Thread(target=self._work, name="belvedere views", daemon=True)
+        self._thread.start()
+
+    def _work(self) -> None:
+        seen = -1
+        while self._visibility.wait_past(seen, None):
+            seen = self._visibility.published.position
+            self._step()
+
+    def join(self) -> None:
+        """Wait for the end; `Visibility.end_waits` brings it about."""
+        self._thread.join()

@@ -1,0 +1,198 @@
+"""The views of a database: who maintains them, how they come into being, how they are read.
+
+Creating a view: (1) a catalog entry in state BUILDING, which nobody reads or maintains; (2)
+backfill at a snapshot, written with a watermark of that position; (3) catching up from the log; (4)
+READY. A deferred view goes on from its watermark. An immediate one is flipped in one commit, whose
+section applies what the log still has, so that no change falls between the last stretch and the
+first transaction that maintains it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import cast
+
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
+from belvedere.catalog.relation import compiled_table
+from belvedere.codec import keyspace
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.kv.batch import Write
+from belvedere.plan import nodes as n
+from belvedere.txn.border import LockRequest, Reader, RowChange, Writer
+from belvedere.txn.commit.batch import BatchCommit, DerivedRows
+from belvedere.txn.log import Log
+from belvedere.views.compile import Compiled, compile_view
+from belvedere.views.group import catch_up, consolidated, watermark, watermark_write
+from belvedere.views.maintain import Maintainer
+
+BACKFILL_ROWS = 4096
+
+Bind = Callable[[Catalog, str], n.Node]
+"""The text of a query to its bound plan."""
+
+
+def no_queries(catalog: Catalog, text: str) -> n.Node:
+    """Stands in where nothing can bind SQL."""
+    raise Unsupported("view without the SQL part", definition=text)
+
+
+class Keeper:
+    """Compiles views and drives their maintenance. `bind` turns a definition into a plan."""
+
+    def __init__(self, bind: Bind) -> None:
+        self._bind = bind
+
+    def compiled(self, catalog: Catalog, view: View) -> Compiled:
+        memo_key = ("view", view.id)
+        found = catalog.memo.get(memo_key)
+        if found is None:
+            found = catalog.memo[memo_key] = compile_view(self._bind(catalog, view.definition))
+        return cast(Compiled, found)
+
+    def define(
+        self,
+        catalog: Catalog,
+        name: str,
+        schema: str,
+        text: str,
+        maintenance: Maintenance = Maintenance.IMMEDIATE,
+        options: dict[str, str] | None = None,
+        columns: Sequence[str] = (),
+    ) -> ViewDefinition:
+        """The catalog definition of a view over this query; Unsupported when it cannot be kept."""
+        plan = self._bind(catalog, text)
+        compiled = compile_view(plan)
+        names = list(columns) or [field.name for field in plan.fields]
+        if len(names) != len(plan.fields):
+            raise InvalidInput("view has the wrong number of column names", sqlstate="42601")
+        if len(set(names)) != len(names):
+            raise InvalidInput("column is named twice", sqlstate="42701")
+        return ViewDefinition(
+            name=name,
+            schema=schema,
+            definition=text,
+            columns=tuple(zip(names, (f.type for f in plan.fields), strict=True)),
+            inputs=(compiled.relation,),
+            stored=tuple((f"{i} {f.name}", f.type) for i, f in enumerate(compiled.stored)),
+            key_columns=compiled.key_columns,
+            amounts=compiled.amounts,
+            maintenance=maintenance,
+            options=options or {},
+        )
+
+    def maintainer(self, catalog: Catalog, view: View) -> Maintainer:
+        memo_key = ("maintainer", view.id)
+        found = catalog.memo.get(memo_key)
+        if found is None:
+            compiled = self.compiled(catalog, view)
+            found = catalog.memo[memo_key] = Maintainer(catalog, view, compiled)
+        return cast(Maintainer, found)
+
+    def participants(
+        self, catalog: Catalog, relations: frozenset[int], log: Log
+    ) -> tuple[Maintainer | Flip, ...]:
+        """The immediate views over these relations; of a catalog change, the views it flips."""
+        found: list[Maintainer | Flip] = [
+            self.maintainer(catalog, view)
+            for relation in sorted(relations)
+            for view in catalog.views_over(relation)
+            if view.maintenance is Maintenance.IMMEDIATE and view.state is State.READY
+        ]
+        if CATALOG_RELATION in relations:
+            found.append(Flip(self, log))
+        return tuple(found)
+
+    # -- filling and catching up --------------------------------------------------------------
+
+    def backfill(self, commits: BatchCommit, view: View, reader: Reader) -> None:
+        """Write the state of a view as of `reader`, with its watermark."""
+        catalog = reader.catalog
+        maintainer = self.maintainer(catalog, view)
+        writer = DerivedRows(_Nothing(catalog))
+        for relation in view.inputs:
+            table = compiled_table(catalog, relation)
+            for batch in reader.scan(table.start, table.end, batch_rows=BACKFILL_ROWS):
+                changes = [RowChange(key, None, value) for key, value in batch]
+                maintainer.writes(changes, reader, writer)
+        rows: list[Write] = [*writer.writes(), watermark_write(group_of(view), reader.position)]
+        commits.derive(lambda newest: rows)
+
+    def catch_up(self, commits: BatchCommit, log: Log, catalog: Catalog, view: View) -> int:
+        """Bring a view that has a watermark to the newest published position."""
+        maintainers = (self.maintainer(catalog, view),)
+        relations = frozenset(view.inputs)
+        return catch_up(commits, log, group_of(view), relations, maintainers, log.last)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def reading(self, catalog: Catalog, view: View) -> n.Node:
+        """A plan for the view's rows, over its stored state."""
+        return self.compiled(catalog, view).reading(view.id)
+
+
+class Flip:
+    """Participant of catalog changes: an immediate view that becomes READY in this commit gets
+    what the log has after its watermark."""
+
+    def __init__(self, keeper: Keeper, log: Log) -> None:
+        self._keeper = keeper
+        self._log = log
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Sequence[LockRequest]:
+        return ()
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        """Nothing to refuse."""
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        for view in _flipped(changes, reader.catalog):
+            mark = watermark(reader, group_of(view))
+            assert mark is not None
+            records = self._log.read_written(mark, reader.position)
+            missed = consolidated(records, frozenset(view.inputs))
+            self._keeper.maintainer(reader.catalog, view).writes(missed, reader, writer)
+            writer.delete(keyspace.watermark_key(group_of(view)))
+
+
+def _flipped(changes: Sequence[RowChange], catalog: Catalog) -> Iterator[View]:
+    for view in catalog.views:
+        if view.state is State.READY and view.maintenance is Maintenance.IMMEDIATE:
+            for change in changes:
+                if _is_flip(change, view):
+                    yield view
+
+
+def _is_flip(change: RowChange, view: View) -> bool:
+    if change.relation != CATALOG_RELATION or change.old is None or change.new is None:
+        return False
+    old, new = model.decode(change.old), model.decode(change.new)
+    return isinstance(old, View) and new.id == view.id and old.state is State.BUILDING
+
+
+def group_of(view: View) -> int:
+    """The maintenance group a view's watermark is kept under; an immediate view has one of its own
+    while it is being built."""
+    return view.group or view.id
+
+
+class _Nothing:
+    """A reader of an empty state: what a backfill adds to."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.position = 0
+
+    def get(self, key: bytes) -> None:
+        return None
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [None] * len(keys)
+
+    def scan(self, start: bytes, end: bytes, **_: object) -> Iterator[list[tuple[bytes, bytes]]]:
+        return iter(())
+
+    def scan_values(self, start: bytes, end: bytes, **_: object) -> Iterator[list[bytes]]:
+        return iter(())

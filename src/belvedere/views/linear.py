@@ -1,0 +1,151 @@
+"""Linear aggregates: what a view keeps of COUNT, SUM and AVG, and how the value is read from it.
+
+Each is a few integers that are added up with a sign, so deltas of any order and from any
+transaction give the same state: counts of rows, integer sums, NUMERIC(p, s) sums in units of the
+last digit, float sums in units of 2**-1074 (hence exact), and how many NaN and infinities went in.
+
+    SUM(price)   price numeric(12,2)   row with 9.90 comes   +1 value, +990, +0 NaN
+                                       row with 1.00 goes    -1 value, -100, -0 NaN
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any
+
+from belvedere.codec.accumulator import fixed_to_float, float_to_fixed
+from belvedere.errors import Unsupported
+from belvedere.plan import expressions as e
+from belvedere.plan.functions.accumulators import average_of, finish_bigint
+from belvedere.plan.functions.function import Function
+from belvedere.plan.values.numbers import float4
+from belvedere.types import BIGINT, Kind, SqlType
+
+Amounts = tuple[int, ...]
+AMOUNT_TYPE = BIGINT
+INTEGERS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
+FLOATS = (Kind.REAL, Kind.DOUBLE)
+
+
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """How one aggregate call is kept: `width` amounts; `amounts` of one value; `final` of the
+    sums."""
+
+    width: int
+    amounts: Callable[[Any], Amounts]
+    final: Function
+
+
+def linear(call: e.AggregateCall) -> Linear | None:
+    """How to keep this call as linear state; None when it is not linear."""
+    if call.distinct or call.order_by:
+        return None
+    name = call.function.name
+    if name == "count":
+        return Linear(1, _count, _final("count", 1, BIGINT, lambda rows: rows))
+    if name not in ("sum", "avg"):
+        return None
+    return _sum_or_average(call.arguments[0].type, call.type, average=name == "avg")
+
+
+def _sum_or_average(argument: SqlType, result: SqlType, *, average: bool) -> Linear | None:
+    if argument.kind in INTEGERS:
+        final = _integer_average if average else _integer_sum(result)
+        return Linear(2, _integer, _final("integers", 2, result, final))
+    if argument.kind is Kind.NUMERIC and argument.scale is not None:
+        unit = Decimal(1).scaleb(-argument.scale)
+        return Linear(
+            3, _numeric(argument.scale), _final("numerics", 3, result, _exact(unit, average))
+        )
+    if argument.kind in FLOATS:
+        floats = _floats(average=average, narrow=result.kind is Kind.REAL)
+        return Linear(5, _float, _final("floats", 5, result, floats))
+    return None
+
+
+def finished(function: Function, columns: tuple[e.Expression, ...], type_: SqlType) -> e.Expression:
+    """The aggregate's value as an expression over the columns that hold its amounts."""
+    return e.Call(function, columns, type_)
+
+
+def _final(what: str, width: int, result: SqlType, python: Callable[..., Any]) -> Function:
+    return Function(f"value of {what}", (BIGINT,) * width, result, python, strict=False)
+
+
+# -- amounts of one value --------------------------------------------------------------------------
+
+
+def _count(value: Any) -> Amounts:
+    return (0,) if value is None else (1,)
+
+
+def _integer(value: int | None) -> Amounts:
+    return (0, 0) if value is None else (1, value)
+
+
+def _numeric(scale: int) -> Callable[[Decimal | None], Amounts]:
+    def amounts(value: Decimal | None) -> Amounts:
+        if value is None:
+            return (0, 0, 0)
+        if value.is_nan():
+            return (1, 0, 1)
+        if value.is_infinite():
+            raise Unsupported("infinity in a sum that a view keeps")
+        return (1, int(value.scaleb(scale)), 0)
+
+    return amounts
+
+
+def _float(value: float | None) -> Amounts:
+    if value is None:
+        return (0, 0, 0, 0, 0)
+    if math.isnan(value):
+        return (1, 0, 1, 0, 0)
+    if math.isinf(value):
+        return (1, 0, 0, 1, 0) if value > 0 else (1, 0, 0, 0, 1)
+    return (1, float_to_fixed(value), 0, 0, 0)
+
+
+# -- values of sums --------------------------------------------------------------------------------
+
+
+def _integer_sum(result: SqlType) -> Callable[[int, int], Any]:
+    if result.kind is Kind.NUMERIC:
+        return lambda values, total: Decimal(total) if values else None
+    return lambda values, total: finish_bigint(total) if values else None
+
+
+def _integer_average(values: int, total: int) -> Decimal | None:
+    return average_of(Decimal(total), values) if values else None
+
+
+def _exact(unit: Decimal, average: bool) -> Callable[[int, int, int], Decimal | None]:
+    def value(values: int, units: int, nans: int) -> Decimal | None:
+        if not values:
+            return None
+        if nans:
+            return Decimal("NaN")
+        total = Decimal(units).scaleb(unit.adjusted())
+        return average_of(total, values) if average else total
+
+    return value
+
+
+def _floats(*, average: bool, narrow: bool) -> Callable[[int, int, int, int, int], float | None]:
+    def value(values: int, fixed: int, nans: int, ups: int, downs: int) -> float | None:
+        if not values:
+            return None
+        if nans or (ups and downs):
+            return math.nan
+        if ups or downs:
+            return math.inf if ups else -math.inf
+        total = fixed_to_float(fixed)
+        if average:
+            return total / values
+        return float4(total) if narrow else total
+
+    return value
