@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
@@ -391,6 +392,15 @@ def test_after_close_every_call_is_unavailable(store: BatchStore, tmp_path: Path
 # ---- threads
 
 
+@pytest.fixture
+def often_switching() -> Iterator[None]:
+    """Threads take turns every few instructions, so that a missing lock shows."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(before)
+
+
 def run_threads(*works: Callable[[], None]) -> None:
     """Run all at once, each in its thread; a failure of any is raised here."""
     with ThreadPoolExecutor(len(works)) as pool:
@@ -398,6 +408,7 @@ def run_threads(*works: Callable[[], None]) -> None:
             running.result()
 
 
+@pytest.mark.usefixtures("often_switching")
 def test_readers_in_other_threads_never_see_half_a_batch(store: BatchStore) -> None:
     keys = [b"p%02d" % number for number in range(20)]
     store.write([(key, b"0") for key in keys])
@@ -420,6 +431,7 @@ def test_readers_in_other_threads_never_see_half_a_batch(store: BatchStore) -> N
     run_threads(write, read, read)
 
 
+@pytest.mark.usefixtures("often_switching")
 def test_writers_in_many_threads_lose_nothing(store: BatchStore) -> None:
     def write(name: int) -> None:
         for number in range(60):
@@ -431,6 +443,7 @@ def test_writers_in_many_threads_lose_nothing(store: BatchStore) -> None:
     assert len(content(store)) == 4 * 30
 
 
+@pytest.mark.usefixtures("often_switching")
 def test_closing_under_running_calls_ends_them_with_unavailable(kind: Kind, tmp_path: Path) -> None:
     store = kind.open(tmp_path / "busy")
     filled(store, 200)

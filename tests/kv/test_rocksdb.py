@@ -17,7 +17,7 @@ from rocksdict import DBRecoveryMode, Options, Rdict, WriteBatch
 from belvedere.errors import Corruption, InvalidInput, Unavailable
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_errors import translated, translated_open
-from belvedere.kv.rocksdb_log import _batches, find_trouble
+from belvedere.kv.rocksdb_log import Ingest, _batches, find_trouble
 from tests.kv.stores import content, load_rocks, open_rocks
 
 BATCHES = 400
@@ -280,22 +280,82 @@ def test_the_engines_own_default_would_have_opened_the_damage(store_directory: P
     database.close()
 
 
+def ingest(store: RocksStore, path: Path, key: bytes) -> None:
+    writer = store.sorted_file_writer(path)
+    writer.put(key, b"ingested")
+    file = writer.finish()
+    assert file is not None
+    store.ingest([file])
+
+
 def test_numbers_taken_by_an_ingest_are_no_hole(tmp_path: Path) -> None:
     store = open_rocks(tmp_path / "live")
     for number in range(3):
-        store.write([(b"k%d" % number, b"v")])
-        writer = store.sorted_file_writer(tmp_path / f"file{number}")
-        writer.put(b"k%d" % number, b"ingested")
-        file = writer.finish()
-        assert file is not None
-        store.ingest([file])
+        # From the second time on the key is in a table, not in memory: a number is taken, and the
+        # log goes on after it.
+        ingest(store, tmp_path / f"file{number}", b"k")
         store.write([(b"z%d" % number, b"v")])
     before = content(store)
-    shutil.copytree(tmp_path / "live", tmp_path / "image")
+    image = Path(shutil.copytree(tmp_path / "live", tmp_path / "image"))
     store.close()
-    copy = load_rocks(tmp_path / "image")
+    (log,) = logs(image)
+    sequences = [sequence for _, sequence, _ in _batches(log)]
+    assert sequences[-1] - sequences[0] > len(sequences) - 1, "this ingest took no number"
+    copy = load_rocks(image)
     assert content(copy) == before
     copy.close()
+
+
+@pytest.mark.parametrize(
+    ("expected", "found", "explained"),
+    [(11, 13, True), (11, 12, True), (11, 14, False), (10, 12, False), (21, 22, False)],
+)
+def test_an_ingest_explains_only_its_own_numbers(
+    expected: int, found: int, explained: bool
+) -> None:
+    assert Ingest(before=10, after=20, files=2).explains(expected, found) is explained
+
+
+def test_an_ingest_that_never_ended_explains_as_many_numbers_as_files() -> None:
+    unfinished = Ingest(before=10, after=-1, files=2)
+    assert unfinished.explains(500, 502)
+    assert not unfinished.explains(500, 503)
+
+
+def test_a_log_left_over_by_a_killed_salvage_is_no_damage(store_directory: Path) -> None:
+    (log,) = logs(store_directory)
+
+    def flip(bytes_: bytearray) -> bytearray:
+        bytes_[record_of(bytes_, 200) + 60] ^= 1
+        return bytes_
+
+    edit(log, flip)
+    damaged = log.read_bytes()
+    store = RocksStore.open(store_directory, create=False, salvage=True)
+    store.write(pairs(200))
+    log.write_bytes(damaged)
+    copy = Path(shutil.copytree(store_directory, store_directory.with_name("copy")))
+    store.close()
+    assert opened(copy) == list(range(201))
+
+
+def test_salvage_touches_nothing_of_a_store_that_is_open(tmp_path: Path) -> None:
+    store = open_rocks(tmp_path / "store")
+    for number in range(10):
+        store.write(pairs(number))
+    (log,) = logs(tmp_path / "store")
+
+    def change(bytes_: bytearray) -> bytearray:
+        bytes_[record_of(bytes_, 5) + 6] = 5
+        return bytes_
+
+    edit(log, change)
+    before = log.read_bytes()
+    for salvage in (False, True):
+        with pytest.raises(Unavailable):
+            RocksStore.open(tmp_path / "store", create=False, salvage=salvage)
+    assert log.read_bytes() == before
+    store.close()
 
 
 # ---- damage to the other files
