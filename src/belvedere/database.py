@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
@@ -28,7 +29,7 @@ from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec import keyspace
 from belvedere.config import Config, Durability
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
-from belvedere.kv.batch import BatchStore
+from belvedere.kv.batch import BatchStore, Write
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import anchor, token
@@ -240,7 +241,8 @@ class Database:
                 self.store.delete_range(*keyspace.relation_range(view.id))
                 self._fill_view(view)
                 if view.maintenance is Maintenance.IMMEDIATE:
-                    self.commits.derive(lambda _, v=view: [watermark_write(group_of(v), None)])
+                    gone = [watermark_write(group_of(view), None)]
+                    self.commits.derive(partial(_given, gone))
 
     # -- deferred views -----------------------------------------------------------------------
 
@@ -407,6 +409,10 @@ class Database:
         if directory is None:
             return MemoryStore
         return lambda: RocksStore.open(directory / SCRATCH_DIRECTORY, create=True)
+
+
+def _given(rows: list[Write], reader: Reader) -> list[Write]:
+    return rows
 
 
 def participants(

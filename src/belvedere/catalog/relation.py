@@ -30,6 +30,7 @@ class CompiledTable:
     key: KeyCodec
     layout: RowLayout
     key_of: Callable[[Row], bytes]
+    same_key: Callable[[Row, Row], bool]
     encode: Callable[[Row], bytes]
     decode: Callable[[bytes], Row]
     not_null: tuple[tuple[int, str], ...]
@@ -133,6 +134,7 @@ def _compile_table(table: Table) -> CompiledTable:
         key=key,
         layout=layout,
         key_of=_key_of(key, table.primary_key),
+        same_key=_same_key(table.primary_key),
         encode=layout.encode,
         decode=layout.decode,
         not_null=tuple((c.slot, c.name) for c in table.columns if c.not_null and not c.dropped),
@@ -148,6 +150,14 @@ def _key_of(key: KeyCodec, slots: tuple[int, ...]) -> Callable[[Row], bytes]:
         return lambda row: encode1(row[only])
     encode = key.encode
     return lambda row: encode(tuple([row[slot] for slot in slots]))
+
+
+def _same_key(slots: tuple[int, ...]) -> Callable[[Row, Row], bool]:
+    """Whether two rows have the very same key values; False when in doubt."""
+    if len(slots) == 1:
+        only = slots[0]
+        return lambda old, new: old[only] is new[only]
+    return lambda old, new: all(old[slot] is new[slot] for slot in slots)
 
 
 def _compile_index(index: Index, table: Table) -> CompiledIndex:

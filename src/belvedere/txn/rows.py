@@ -33,7 +33,7 @@ def update(
     _lock_root(transaction, table, old_key, old)
     if value is None:
         value = transaction.get(old_key)
-    new_key = table.key_of(new)
+    new_key = old_key if table.same_key(old, new) else table.key_of(new)
     if old_key == new_key:
         if table.table.foreign_keys:
             _lock_root(transaction, table, new_key, new)

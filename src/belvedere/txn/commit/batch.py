@@ -20,7 +20,7 @@ from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.codec import accumulator, keyspace
-from belvedere.codec.record import encode_record, record_hash
+from belvedere.codec.record import PlainChange, encode_record, record_hash
 from belvedere.config import Config
 from belvedere.errors import Corruption, Error, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
@@ -39,6 +39,10 @@ from belvedere.txn.history.readers import NewestReader, OverlayReader
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
+
+Prefixes = bytes | frozenset[bytes]
+"""The relations a commit changes, by their key prefix; a single one bare. A catalog change always
+writes the head too, so it is never single."""
 
 
 class BatchCommit:
@@ -166,19 +170,25 @@ class BatchCommit:
             self._require_no_conflict(intent)
         if catalog is not intent.snapshot.catalog:
             self._require_same_objects(intent, catalog)
-        prefixes = frozenset([key[:PREFIX] for key, _, _, _ in changes])
-        if CATALOG_PREFIX in prefixes:
-            catalog = changed_catalog(catalog, changes)
+        if len(changes) == 1:  # every single-row commit: no sets, no comprehensions
+            ((key, old, new, _),) = changes
+            prefixes: Prefixes = key[:PREFIX]
+            logged: Sequence[PlainChange] = (
+                (int.from_bytes(key[1:PREFIX]), key[PREFIX:], old, new),
+            )
+            batch: list[Write] = [(key, new)]
+        else:
+            prefixes = frozenset([key[:PREFIX] for key, _, _, _ in changes])
+            logged = [(int.from_bytes(k[1:PREFIX]), k[PREFIX:], o, n) for k, o, n, _ in changes]
+            batch = [(key, new) for key, _, new, _ in changes]
+            if CATALOG_PREFIX in prefixes:
+                catalog = changed_catalog(catalog, changes)
         participants = catalog.memo.get(prefixes)
         if participants is None:
             participants = self._participants(catalog, prefixes)
-        logged = [
-            (int.from_bytes(key[1:PREFIX]), key[PREFIX:], old, new) for key, old, new, _ in changes
-        ]
         record = encode_record(
             position, last_hash, catalog.version, time, intent.transaction, logged
         )
-        batch: list[Write] = [(key, new) for key, _, new, _ in changes]
         batch.append((keyspace.log_key(position), record))
         derived: list[Write] = []
         if participants:
@@ -198,10 +208,9 @@ class BatchCommit:
         if lost_to:
             raise _conflict(lost_to, "a row it wrote was changed by another transaction")
 
-    def _participants(
-        self, catalog: Catalog, prefixes: frozenset[bytes]
-    ) -> tuple[Participant, ...]:
-        relations = frozenset(int.from_bytes(prefix[1:]) for prefix in prefixes)
+    def _participants(self, catalog: Catalog, prefixes: Prefixes) -> tuple[Participant, ...]:
+        several = (prefixes,) if isinstance(prefixes, bytes) else prefixes
+        relations = frozenset(int.from_bytes(prefix[1:]) for prefix in several)
         found = catalog.memo[prefixes] = self._participants_for(catalog, relations)
         return found
 
