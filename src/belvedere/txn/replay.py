@@ -14,6 +14,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from msgspec import structs
+
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.model import Index, State, Table
@@ -148,9 +150,12 @@ def _index_rows(
 ) -> Iterator[Write]:
     """The rows of one index, made from its table as if every row were inserted now."""
     start, end = keyspace.relation_range(index.table)
-    only = catalog.replaced(
-        {other.id: None for other in catalog.indexes_of(index.table) if other.id != index.id}
-    )
+    others: dict[int, model.AnyObject | None] = {
+        other.id: None for other in catalog.indexes_of(index.table) if other.id != index.id
+    }
+    # Foreign keys stand on the other indexes, and derive nothing.
+    bare = {table.id: structs.replace(table, foreign_keys=()) for table in catalog.tables}
+    only = catalog.replaced({**others, **bare})
     for batch in store.scan(start, end):
         changes = tuple(RowChange(key, None, value) for key, value in batch)
         yield from _derived(changes, store, only, 0, participants_for)
