@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from belvedere.errors import Error
-from belvedere.plan.functions import FunctionKind, formatter
+from belvedere.plan.functions import FunctionKind, beyond_duckdb, formatter
 from belvedere.plan.functions.function import Function
 from belvedere.types import Kind, SqlType, numeric
 from tests.oracle.postgres import Postgres, Value
@@ -55,7 +55,7 @@ def compare(postgres: Postgres, duck: Duck, functions: Iterable[Function]) -> li
         answer = python_answer(call)
         if answer.unsupported in UNSUPPORTED:
             continue
-        if not _same(value, answer) and not excluded("python", call.function):
+        if not _same(value, answer, call.function.environment) and not excluded("python", call.function):
             shown = answer.value if answer.crash is None else answer.crash
             findings.append(Finding("python", call.function.signature, call.expression, value, shown))
         groups[id(call.function), call.types, call.result].append((call, value))
@@ -65,10 +65,13 @@ def compare(postgres: Postgres, duck: Duck, functions: Iterable[Function]) -> li
     return findings
 
 
-def _same(expected: Value, answer: Answer) -> bool:
+def _same(expected: Value, answer: Answer, environment: bool) -> bool:
     if answer.crash is not None:
         return False
     got = answer.value
+    if environment:
+        # The clock and the dice are not PostgreSQL's; their forms have tests of their own.
+        return expected.type == got.type
     if expected.sqlstate is not None or got.sqlstate is not None:
         return expected.sqlstate == got.sqlstate
     return expected.type == got.type and expected.text == got.text
@@ -146,6 +149,8 @@ def _compare_rows(
 
 def _same_sql(expected: Value, got: Value) -> bool:
     if got.sqlstate == "0A000" and any(message in (got.text or "") for message in UNSUPPORTED):
+        return True
+    if got.sqlstate == "22003" and beyond_duckdb(got.text or ""):
         return True
     if expected.sqlstate is not None or got.sqlstate is not None:
         return expected.sqlstate == got.sqlstate

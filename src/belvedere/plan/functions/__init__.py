@@ -18,7 +18,7 @@ from belvedere.plan.functions.function import (
 )
 from belvedere.plan.functions.registry import Resolved, duckdb_udfs, registry, resolve
 from belvedere.plan.functions.resolution import casts_implicitly, common_type
-from belvedere.plan.functions.sqlform import build_sql, duckdb_type, sqlstate_of
+from belvedere.plan.functions.sqlform import beyond_duckdb, build_sql, duckdb_type, sqlstate_of
 
 __all__ = [
     "UDF",
@@ -31,6 +31,7 @@ __all__ = [
     "Partition",
     "Resolved",
     "Volatility",
+    "beyond_duckdb",
     "build_sql",
     "cast_function",
     "casts_implicitly",

@@ -52,6 +52,17 @@ def folding(combine: Callable[[Any, Any], Any], finish: Callable[[Any], Any] = s
 
 
 def lesser(less: Callable[[Any, Any], bool]) -> Accumulator:
+    """min by an order; of equal values that look different (0 and -0) the last one."""
+
+    def step(state: Any, value: Any) -> Any:
+        return value if state is None or not less(state, value) else state
+
+    return Accumulator(nothing, step, same)
+
+
+def lesser_first(less: Callable[[Any, Any], bool]) -> Accumulator:
+    """As `lesser`, but of equal values the first one."""
+
     def step(state: Any, value: Any) -> Any:
         return value if state is None or less(value, state) else state
 

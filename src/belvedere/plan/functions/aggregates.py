@@ -91,8 +91,8 @@ def _spread(name: str, sample: bool, root: bool) -> list[Function]:
     whole = Accumulator(acc.moments, acc.moments_step, acc.spread(sample, root))
     decimal = Accumulator(acc.numeric_moments, acc.numeric_moments_step, acc.spread(sample, root))
     floating = Accumulator(acc.float_moments, acc.float_moments_step, acc.float_spread(sample, root))
-    sql = "stddev" if root else "var"
-    sql = f"[[{sql}_{'samp' if sample else 'pop'}(CAST(_0 AS DOUBLE))]]"
+    # DuckDB's population forms make 0 of a single NaN or infinity.
+    sql = f"[[{'stddev' if root else 'var'}_samp(CAST(_0 AS DOUBLE))]]" if sample else None
     return [
         *(aggregate(f"{name}({width}) numeric", whole, partial=integer) for width in _INTEGERS),
         aggregate(f"{name}(numeric) numeric", decimal, partial=exact),
@@ -135,7 +135,8 @@ def _extremes() -> list[Function]:
                 bounds = lambda types: types[0]  # noqa: E731
                 sql = when_bounded(f"[[{which}(_0)]]", bounds)
             signature = f"{which}({name}) {name}"
-            functions.append(aggregate(signature, acc.lesser(form), sql, bounds=bounds))
+            accumulator = acc.lesser_first(form) if name == "bpchar" else acc.lesser(form)
+            functions.append(aggregate(signature, accumulator, sql, bounds=bounds))
     return functions
 
 

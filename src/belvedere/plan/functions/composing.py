@@ -95,7 +95,8 @@ class _Formatting:
             raise bad_argument("unrecognized format() type specifier")
         size = int(width) if width else 0
         if "*" in match[0]:
-            size = parse_int4(self.take(width_position) or "0")
+            given = self.take(width_position)
+            size = 0 if given is None else parse_int4(given)
             if size == INT4_MIN:
                 raise bad_argument("number is out of range", "22003")
         if kind == "%":

@@ -21,8 +21,8 @@ from belvedere.plan.functions.conversions import (
     timestamp_to_timestamptz,
 )
 from belvedere.plan.functions.function import UDF, Environment, Function, Volatility, scalar, stable
-from belvedere.plan.values.datetimes import microseconds_of, to_local, to_utc, zone_named
-from belvedere.plan.values.decimals import divide
+from belvedere.plan.values.datetimes import microseconds_of, shifted, to_local, to_utc, zone_named
+from belvedere.plan.values.decimals import add, divide
 from belvedere.plan.values.failures import bad_argument
 from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND
 from belvedere.types import MICROSECONDS_PER_DAY, Interval, SqlType, numeric
@@ -147,7 +147,7 @@ def _interval_epoch(value: Interval) -> Decimal:
 
 def _timestamp_julian(value: datetime.datetime) -> Decimal:
     micros = time_microseconds(value.time())
-    return Decimal(_julian(value)) + divide(Decimal(micros), Decimal(MICROSECONDS_PER_DAY))
+    return add(Decimal(_julian(value)), divide(Decimal(micros), Decimal(MICROSECONDS_PER_DAY)))
 
 
 def _forms() -> dict[str, dict[str, Callable[[Any], Decimal]]]:
@@ -286,7 +286,7 @@ def bin_of(stride: Interval, value: datetime.datetime, origin: datetime.datetime
     if size <= 0:
         raise InvalidInput("stride must be greater than zero", sqlstate="22008")
     distance = microseconds_of(value) - microseconds_of(origin)
-    return origin + datetime.timedelta(microseconds=distance // size * size)
+    return shifted(origin, distance // size * size)
 
 
 def always(value: Any) -> bool:

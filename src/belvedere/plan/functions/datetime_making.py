@@ -104,17 +104,20 @@ def from_zone(zone: str, value: datetime.datetime) -> datetime.datetime:
     return to_local(value, zone_named(zone))
 
 
-def at_offset(zone: Interval, value: datetime.datetime) -> datetime.datetime:
-    micros = zone.microseconds
+def _offset(zone: Interval) -> int:
+    """The offset in microseconds, cut to whole seconds."""
     if zone.months or zone.days:
         raise bad_argument("interval time zone must not include months or days")
-    return shifted(value, -micros).replace(tzinfo=UTC)
+    seconds = abs(zone.microseconds) // SECOND * SECOND
+    return -seconds if zone.microseconds < 0 else seconds
+
+
+def at_offset(zone: Interval, value: datetime.datetime) -> datetime.datetime:
+    return shifted(value, -_offset(zone)).replace(tzinfo=UTC)
 
 
 def from_offset(zone: Interval, value: datetime.datetime) -> datetime.datetime:
-    if zone.months or zone.days:
-        raise bad_argument("interval time zone must not include months or days")
-    return shifted(value.replace(tzinfo=None), zone.microseconds)
+    return shifted(value.replace(tzinfo=None), _offset(zone))
 
 
 def transaction_time(environment: Environment) -> datetime.datetime:

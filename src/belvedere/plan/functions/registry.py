@@ -28,7 +28,10 @@ from belvedere.plan.functions import (
     numerics,
     patterns,
     regexes,
+    series,
+    statistics,
     strings,
+    windows,
 )
 from belvedere.plan.functions.casts import base_casts
 from belvedere.plan.functions.function import Accumulator, Function, Types
@@ -53,7 +56,10 @@ FAMILIES = (
     datetime_math,
     datetime_fields,
     datetime_making,
+    series,
     aggregates,
+    statistics,
+    windows,
 )
 
 

@@ -76,6 +76,14 @@ def sqlstate_of(message: str) -> str | None:
     return None
 
 
+def beyond_duckdb(message: str) -> bool:
+    """True when a DuckDB exception says that its 38 digits do not hold a value PostgreSQL's do.
+
+    The statement is right; run it in Python.
+    """
+    return re.search(r"overflow in .*(DECIMAL|HUGEINT)|could not cast .* to DECIMAL", message, re.IGNORECASE) is not None
+
+
 def duckdb_type(sql_type: SqlType) -> str | None:
     """DuckDB's name for a type, or None when DuckDB cannot hold its values (unbounded NUMERIC)."""
     if sql_type.element is not None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 import re
 import struct
+import sys
+from collections.abc import Callable
 from decimal import Decimal
 
 from belvedere.plan.values.failures import bad_text, out_of_range
@@ -142,7 +144,10 @@ def checked_float4(value: float) -> float:
 
 def format_float8(value: float) -> str:
     if math.isfinite(value):
-        return _layout(repr(value), 15)
+        text = repr(value)
+        if abs(value) >= _EXACT_FLOAT8 and _is_midpoint(text, value, math.nextafter):
+            text = format(value, ".16e")
+        return _layout(text, 15)
     return "NaN" if value != value else "Infinity" if value > 0 else "-Infinity"
 
 
@@ -152,9 +157,33 @@ def format_float4(value: float) -> str:
     text = repr(value)
     for digits in range(1, 10):
         text = format(value, f".{digits}g")
-        if float4(_leaning(text, float(text))) == value:
+        if float4(_leaning(text, float(text))) != value:
+            continue
+        if abs(value) < _EXACT_FLOAT4 or not _is_midpoint(text, value, _next_float4):
             break
     return _layout(text, 6)
+
+
+# Up to here every whole number is a float of its own, and no midpoint is a whole number.
+_EXACT_FLOAT8, _EXACT_FLOAT4 = 2.0**53, 2.0**24
+
+
+def _is_midpoint(text: str, value: float, following: Callable[[float, float], float]) -> bool:
+    """True when `text` lies exactly between `value` and its neighbour.
+
+    It still reads back as `value`, by rounding to even, but PostgreSQL does not rely on that.
+    """
+    shown, held = Decimal(text), Decimal(value)
+    if shown == held:
+        return False
+    neighbour = following(value, math.inf if shown > held else -math.inf)
+    return math.isfinite(neighbour) and 2 * abs(int(shown) - int(held)) == abs(int(neighbour) - int(held))
+
+
+def _next_float4(value: float, toward: float) -> float:
+    bits = int.from_bytes(_pack(value), sys.byteorder)
+    bits += 1 if (toward > value) == (value > 0) else -1
+    return float(_unpack(bits.to_bytes(4, sys.byteorder))[0])
 
 
 def _layout(text: str, digits_max: int) -> str:

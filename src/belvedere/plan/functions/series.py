@@ -1,0 +1,80 @@
+"""generate_series and generate_subscripts."""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+from belvedere.plan.functions.datetime_math import add
+from belvedere.plan.functions.function import Function, Volatility, scalar, set_returning
+from belvedere.plan.functions.function import FunctionKind as Kind
+from belvedere.plan.values import decimals
+from belvedere.plan.values.failures import bad_argument
+from belvedere.types import Interval
+
+
+def _no_step() -> Exception:
+    return bad_argument("step size cannot equal zero")
+
+
+def integers(first: int, last: int, step: int = 1) -> Iterator[int]:
+    if step == 0:
+        raise _no_step()
+    return iter(range(first, last + 1 if step > 0 else last - 1, step))
+
+
+def numerics(first: Decimal, last: Decimal, step: Decimal = decimals.ONE) -> Iterator[Decimal]:
+    for value in (first, last, step):
+        if not value.is_finite():
+            raise bad_argument("start, stop and step cannot be nan or infinity")
+    if not step:
+        raise _no_step()
+    return _numeric_steps(first, last, step)
+
+
+def _numeric_steps(first: Decimal, last: Decimal, step: Decimal) -> Iterator[Decimal]:
+    value = first
+    while value <= last if step > 0 else value >= last:
+        yield value
+        value = decimals.add(value, step)
+
+
+def timestamps(
+    first: datetime.datetime, last: datetime.datetime, step: Interval
+) -> Iterator[datetime.datetime]:
+    if step.span == 0:
+        raise _no_step()
+    return _timestamp_steps(first, last, step)
+
+
+def _timestamp_steps(
+    first: datetime.datetime, last: datetime.datetime, step: Interval
+) -> Iterator[datetime.datetime]:
+    value = first
+    while value <= last if step.span > 0 else value >= last:
+        yield value
+        value = add(value, step)
+
+
+def subscripts(values: list[Any], dimension: int) -> Iterator[int]:
+    return iter(range(1, len(values) + 1 if dimension == 1 else 1))
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    set_returning("generate_series(int4,int4) int4", integers),
+    set_returning("generate_series(int4,int4,int4) int4", integers),
+    set_returning("generate_series(int8,int8) int8", integers),
+    set_returning("generate_series(int8,int8,int8) int8", integers),
+    set_returning("generate_series(numeric,numeric) numeric", numerics),
+    set_returning("generate_series(numeric,numeric,numeric) numeric", numerics),
+    set_returning("generate_series(timestamp,timestamp,interval) timestamp", timestamps),
+    scalar(
+        "generate_series(timestamptz,timestamptz,interval) timestamptz",
+        timestamps,
+        kind=Kind.SET,
+        volatility=Volatility.STABLE,
+    ),
+    set_returning("generate_subscripts(anyarray,int4) int4", subscripts),
+)

@@ -1,0 +1,191 @@
+"""Statistical aggregates: correlation and regression, percentiles, mode.
+
+percentile_cont, percentile_disc and mode are ordered-set aggregates: `direct` of their arguments
+stand before WITHIN GROUP and go to `finish`; the others are stepped over in the order asked for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+from belvedere.plan.functions import accumulators as acc
+from belvedere.plan.functions.comparison import element_key
+from belvedere.plan.functions.function import Accumulator, Function, aggregate
+from belvedere.plan.values import interval_math
+from belvedere.plan.values.failures import bad_argument, out_of_range
+from belvedere.types import Interval
+
+State = list[float]
+
+
+def start() -> State:
+    """count, sum x, sum of squares x, sum y, sum of squares y, sum of products."""
+    return [0.0] * 6
+
+
+def step(state: State, y: float, x: float) -> State:
+    before, sx, sxx, sy, syy, sxy = state
+    count = before + 1.0
+    new_sx, new_sy = sx + x, sy + y
+    if before > 0:
+        dx, dy = x * count - new_sx, y * count - new_sy
+        scale = 1.0 / (count * before)
+        sxx += dx * dx * scale
+        syy += dy * dy * scale
+        sxy += dx * dy * scale
+        if any(map(math.isinf, (new_sx, sxx, new_sy, syy, sxy))):
+            _check_overflow(sx, x, new_sx, sxx)
+            _check_overflow(sy, y, new_sy, syy)
+            if math.isinf(sxy) and not any(map(math.isinf, (sx, x, sy, y))):
+                raise out_of_range("double precision")
+            sxx, syy, sxy = (math.nan if math.isinf(s) else s for s in (sxx, syy, sxy))
+    else:
+        if not math.isfinite(x):
+            sxx = sxy = math.nan
+        if not math.isfinite(y):
+            syy = sxy = math.nan
+    state[:] = count, new_sx, sxx, new_sy, syy, sxy
+    return state
+
+
+def _check_overflow(total: float, value: float, new_total: float, squares: float) -> None:
+    if (math.isinf(new_total) or math.isinf(squares)) and not (math.isinf(total) or math.isinf(value)):
+        raise out_of_range("double precision")
+
+
+def _at_least(rows: int, form: Callable[[State], float | None]) -> Callable[[State], float | None]:
+    return lambda state: None if state[0] < rows else form(state)
+
+
+def _correlation(state: State) -> float | None:
+    _, _, sxx, _, syy, sxy = state
+    if sxx == 0 or syy == 0:
+        return None
+    result = sxy / math.sqrt(sxx * syy)
+    return max(-1.0, min(1.0, result)) if result == result else result
+
+
+def _slope(state: State) -> float | None:
+    return None if state[2] == 0 else state[5] / state[2]
+
+
+def _intercept(state: State) -> float | None:
+    count, sx, sxx, sy, _, sxy = state
+    return None if sxx == 0 else (sy - sx * sxy / sxx) / count
+
+
+def _fit(state: State) -> float | None:
+    _, _, sxx, _, syy, sxy = state
+    if sxx == 0:
+        return None
+    return 1.0 if syy == 0 else (sxy * sxy) / (sxx * syy)
+
+
+def _pairs() -> list[Function]:
+    finishes: dict[str, Callable[[State], Any]] = {
+        "corr": _at_least(1, _correlation),
+        "covar_pop": _at_least(1, lambda s: s[5] / s[0]),
+        "covar_samp": _at_least(2, lambda s: s[5] / (s[0] - 1)),
+        "regr_avgx": _at_least(1, lambda s: s[1] / s[0]),
+        "regr_avgy": _at_least(1, lambda s: s[3] / s[0]),
+        "regr_intercept": _at_least(1, _intercept),
+        "regr_r2": _at_least(1, _fit),
+        "regr_slope": _at_least(1, _slope),
+        "regr_sxx": _at_least(1, lambda s: s[2]),
+        "regr_sxy": _at_least(1, lambda s: s[5]),
+        "regr_syy": _at_least(1, lambda s: s[4]),
+    }
+    functions = [
+        aggregate(f"{name}(float8,float8) float8", Accumulator(start, step, finish))
+        for name, finish in finishes.items()
+    ]
+    count = Accumulator(acc.zero, acc.count_step, acc.same)
+    functions.append(aggregate("regr_count(float8,float8) int8", count, "[[regr_count(_0, _1)]]"))
+    return functions
+
+
+def _check_fraction(fraction: float) -> None:
+    if not 0 <= fraction <= 1:
+        raise bad_argument("percentile value is not between 0 and 1", "22003")
+
+
+def _interpolate_float(low: float, high: float, part: float) -> float:
+    return low + part * (high - low)
+
+
+def _interpolate_interval(low: Interval, high: Interval, part: float) -> Interval:
+    return interval_math.add(low, interval_math.multiply(interval_math.subtract(high, low), part))
+
+
+def _continuous(interpolate: Callable[[Any, Any, float], Any]) -> Callable[[list[Any], float | None], Any]:
+    def finish(state: list[Any], fraction: float | None) -> Any:
+        if fraction is None:
+            return None
+        _check_fraction(fraction)
+        if not state:
+            return None
+        place = fraction * (len(state) - 1)
+        low, high = math.floor(place), math.ceil(place)
+        if low == high:
+            return state[low]
+        return interpolate(state[low], state[high], place - low)
+
+    return finish
+
+
+def discrete(state: list[Any], fraction: float | None) -> Any:
+    if fraction is None:
+        return None
+    _check_fraction(fraction)
+    if not state:
+        return None
+    row = math.ceil(fraction * len(state))
+    return state[max(row, 1) - 1]
+
+
+def _several(finish: Callable[[list[Any], float | None], Any]) -> Callable[[list[Any], list[Any] | None], Any]:
+    """The form over an array of fractions; no rows give NULL."""
+
+    def each(state: list[Any], fractions: list[Any] | None) -> Any:
+        if fractions is None or not state:
+            return None
+        return [finish(state, fraction) for fraction in fractions]
+
+    return each
+
+
+def most_common(state: list[Any]) -> Any:
+    """mode: the value seen most often, the first in order among equals."""
+    best, best_count, i = None, 0, 0
+    while i < len(state):
+        j = i
+        key = element_key(state[i])
+        while j < len(state) and element_key(state[j]) == key:
+            j += 1
+        if j - i > best_count:
+            best, best_count = state[i], j - i
+        i = j
+    return best
+
+
+def _gathering(finish: Callable[..., Any]) -> Accumulator:
+    return Accumulator(acc.gather, acc.gather_step, finish)
+
+
+def _ordered() -> list[Function]:
+    float_finish, interval_finish = _continuous(_interpolate_float), _continuous(_interpolate_interval)
+    forms = [
+        ("percentile_cont(float8,float8) float8", float_finish),
+        ("percentile_cont(float8,interval) interval", interval_finish),
+        ("percentile_cont(float8[],float8) float8[]", _several(float_finish)),
+        ("percentile_disc(float8,anyelement) anyelement", discrete),
+        ("percentile_disc(float8[],anyelement) anyarray", _several(discrete)),
+    ]
+    functions = [aggregate(signature, _gathering(finish), direct=1) for signature, finish in forms]
+    functions.append(aggregate("mode(anyelement) anyelement", _gathering(most_common), direct=0))
+    return functions
+
+
+FUNCTIONS: tuple[Function, ...] = (*_pairs(), *_ordered())

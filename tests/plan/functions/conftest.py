@@ -1,0 +1,15 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.oracle.postgres import postgres  # noqa: F401
+from tests.plan.functions.engines import Duck
+
+
+@pytest.fixture(scope="session")
+def duck() -> Iterator[Duck]:
+    duck = Duck()
+    yield duck
+    duck.close()

@@ -1,0 +1,134 @@
+"""The registry says of its functions what PostgreSQL's own catalog says of them."""
+
+from __future__ import annotations
+
+import pytest
+
+from belvedere.plan.functions import Function, FunctionKind, registry
+from belvedere.plan.functions.casts import Context, base_casts
+from belvedere.plan.functions.function import type_name
+from belvedere.plan.functions.registry import is_operator
+from belvedere.types import SqlType
+from tests.oracle.postgres import Postgres
+
+FUNCTIONS = [function for several in registry().values() for function in several]
+
+# Grammar in PostgreSQL, not functions of its catalog.
+GRAMMAR = {
+    "and", "or", "not", "coalesce", "greatest", "least", "nullif", "current_date", "current_timestamp",
+    "localtime", "localtimestamp", "array subscript", "array slice", "current_user", "session_user",
+    "current_role", "user", "current_catalog", "current_schema",
+}  # fmt: skip
+
+
+def in_grammar(function: Function) -> bool:
+    name = function.name
+    # Shorter calls of make_interval are default arguments in PostgreSQL.
+    defaulted = name == "make_interval" and len(function.arguments) < 7
+    return name in GRAMMAR or name.startswith(("is ", "extract ")) or defaulted
+
+
+def _names(parameters: tuple[object, ...]) -> tuple[str, ...]:
+    return tuple(type_name(one) for one in parameters)  # type: ignore[arg-type]
+
+
+Key = tuple[str, tuple[str, ...]]
+
+
+@pytest.fixture(scope="module")
+def catalog(postgres: Postgres) -> dict[Key, list[tuple[str, bool, str, str]]]:
+    """(name, argument types) -> (result, strict, volatility, kind) of functions and operators."""
+    found: dict[Key, list[tuple[str, bool, str, str]]] = {}
+    rows = postgres.run(
+        """
+        SELECT p.proname, ARRAY(SELECT typname FROM unnest(proargtypes) WITH ORDINALITY a(o, n)
+                                JOIN pg_type t ON t.oid = a.o ORDER BY n)::text[],
+               r.typname::text, proisstrict, provolatile::text, prokind::text, proretset, provariadic <> 0
+        FROM pg_proc p JOIN pg_type r ON r.oid = prorettype WHERE pronamespace = 'pg_catalog'::regnamespace
+        UNION ALL
+        SELECT oprname, array_remove(ARRAY[l.typname, r.typname]::text[], NULL), t.typname::text,
+               proisstrict, provolatile::text, 'f', false, false
+        FROM pg_operator LEFT JOIN pg_type l ON l.oid = oprleft JOIN pg_type r ON r.oid = oprright
+        JOIN pg_type t ON t.oid = oprresult JOIN pg_proc p ON p.oid = oprcode
+        """
+    ).rows
+    for name, arguments, result, strict, volatility, kind, is_set, _ in rows:
+        key = (name, tuple(_short(one) for one in arguments))
+        found.setdefault(key, []).append((_short(result), strict, volatility, "s" if is_set else kind))
+    return found
+
+
+def _short(name: str) -> str:
+    return name[1:] + "[]" if name.startswith("_") else name
+
+
+def _kind(function: Function) -> str:
+    return {
+        FunctionKind.SCALAR: "f",
+        FunctionKind.SET: "s",
+        FunctionKind.AGGREGATE: "a",
+        FunctionKind.WINDOW: "w",
+    }[function.kind]
+
+
+@pytest.mark.parametrize("attribute", ["result", "strict", "volatility", "kind"])
+def test_functions_are_declared_as_in_postgres(
+    catalog: dict[Key, list[tuple[str, bool, str, str]]], attribute: str
+) -> None:
+    wrong: list[str] = []
+    for function in FUNCTIONS:
+        if in_grammar(function):
+            continue
+        known = catalog.get((function.name, _names(function.arguments)))
+        if known is None:
+            wrong.append(f"{function.signature} is not in PostgreSQL's catalog")
+            continue
+        declared = {
+            "result": type_name(function.result),
+            "strict": function.strict,
+            "volatility": function.volatility.value[0],
+            "kind": _kind(function),
+        }[attribute]
+        place = ("result", "strict", "volatility", "kind").index(attribute)
+        # The strictness of aggregates is that of their transition function, which the catalog hides.
+        if attribute == "strict" and function.kind in (FunctionKind.AGGREGATE, FunctionKind.WINDOW):
+            continue
+        if declared not in {one[place] for one in known}:
+            wrong.append(f"{function.signature} {attribute}: {declared}, PostgreSQL {known}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_casts_are_those_of_postgres(postgres: Postgres) -> None:
+    """Every cast of PostgreSQL between types we have exists here, in the same context."""
+    types = sorted({type_name(one) for f in base_casts() for one in (*f.arguments, f.result)})
+    rows = postgres.run(
+        "SELECT s.typname::text, t.typname::text, castcontext::text FROM pg_cast JOIN pg_type s ON s.oid = castsource "
+        "JOIN pg_type t ON t.oid = casttarget WHERE s.oid <> t.oid AND s.typname = ANY(%s) AND t.typname = ANY(%s)",
+        (types, types),
+    ).rows
+    assert len(rows) > 40
+    wrong = [(s, t, c) for s, t, c in rows if _context(s, t) != c]
+    assert not wrong
+
+
+def _context(source: str, target: str) -> str | None:
+    from belvedere.errors import InvalidInput
+    from belvedere.plan.functions import cast_function
+    from belvedere.plan.functions.function import named_type
+
+    left, right = named_type(source), named_type(target)
+    assert isinstance(left, SqlType)
+    assert isinstance(right, SqlType)
+    for context in Context:
+        try:
+            cast_function(left, right, context)
+        except InvalidInput:
+            continue
+        return context.name[0].lower()
+    return None
+
+
+def test_operators_are_told_from_names() -> None:
+    assert is_operator("+")
+    assert is_operator("is distinct from")
+    assert not is_operator("lower")

@@ -1,0 +1,44 @@
+"""Every registered function, over edge values: the Python form and the SQL form answer as PostgreSQL.
+
+BELVEDERE_PROFILE=full tries every combination the corpus allows; BELVEDERE_SEED changes the sample.
+"""
+
+from __future__ import annotations
+
+import pytest
+
+from belvedere.plan.functions import FunctionKind
+from belvedere.plan.functions.casts import base_casts
+from belvedere.plan.functions.registry import FAMILIES
+from tests.oracle.postgres import Postgres
+from tests.plan.functions.aggregate_cases import aggregations
+from tests.plan.functions.cases import SEED, calls, overloads
+from tests.plan.functions.compare import EXCLUSIONS, compare
+from tests.plan.functions.engines import Duck
+
+_COMPARED = (FunctionKind.SCALAR, FunctionKind.SET)
+
+
+@pytest.mark.parametrize("family", [family.__name__.rpartition(".")[2] for family in FAMILIES])
+def test_functions_equal_postgres(postgres: Postgres, duck: Duck, family: str) -> None:
+    [module] = [one for one in FAMILIES if one.__name__.endswith(f".{family}")]
+    functions = [function for function in module.FUNCTIONS if function.kind in _COMPARED]
+    found = compare(postgres, duck, functions)
+    assert not found, f"seed {SEED}\n" + "\n".join(map(str, found[:8]))
+
+
+def test_casts_equal_postgres(postgres: Postgres, duck: Duck) -> None:
+    found = compare(postgres, duck, base_casts())
+    assert not found, f"seed {SEED}\n" + "\n".join(map(str, found[:8]))
+
+
+def test_every_function_has_generated_cases() -> None:
+    without = [f.signature for kind in _COMPARED for f in overloads(kind) if not calls(f)]
+    without += [f.signature for f in overloads(FunctionKind.AGGREGATE) if not aggregations(f)]
+    assert not without
+
+
+def test_every_exclusion_has_a_reason() -> None:
+    entries = [entry for several in EXCLUSIONS.values() for entry in several]
+    assert entries
+    assert all(len(entry["reason"]) > 20 for entry in entries)
