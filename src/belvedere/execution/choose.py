@@ -15,7 +15,6 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.execution.direct.compile import Wrap, compile_plan
 from belvedere.execution.direct.dependence import walk
 from belvedere.execution.duck.engine import DuckEngine
-from belvedere.execution.hybrid import compile_hybrid
 from belvedere.execution.run import Rows
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
@@ -57,6 +56,8 @@ def compile_for(
     catalog: Catalog, node: n.Node, choice: Choice, engine: DuckEngine, wrap: Wrap | None = None
 ) -> Rows:
     if choice.tier is Tier.DUCKDB:
+        from belvedere.execution.hybrid import compile_hybrid  # heavy
+
         return compile_hybrid(catalog, node, engine, wrap)
     return compile_plan(catalog, node, wrap)
 

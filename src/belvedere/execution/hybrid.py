@@ -19,11 +19,12 @@ from belvedere.errors import InvalidInput
 from belvedere.execution.direct.compile import Wrap, compile_plan, compile_with
 from belvedere.execution.direct.context import Context
 from belvedere.execution.direct.dependence import dependence_of, walk
-from belvedere.execution.duck.engine import DuckEngine, rows_of
+from belvedere.execution.duck.engine import DuckEngine
 from belvedere.execution.duck.grouping import Partials, lower_partials
 from belvedere.execution.duck.leaves import Leaf, compile_leaf
 from belvedere.execution.duck.lower import Lowering
 from belvedere.execution.duck.query import Query
+from belvedere.execution.duck.rows import TableRows
 from belvedere.execution.duck.types import NotExact, output_text
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import expressions as e
@@ -133,7 +134,7 @@ class _Split:
                 table = engine.fetch(text, _tables(leaves, run), functions, run.interrupt)
             except (InvalidInput, NotExact):
                 return direct()(run)
-            found = rows_of(table, query.types)
+            found = TableRows(table, query.types)
             return found if finish is None else map(finish, found)
 
         return rows

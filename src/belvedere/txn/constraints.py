@@ -43,6 +43,8 @@ class ForeignKeyParticipant:
         self._parent_key = parent_key(catalog, key)
         assert key.index is not None
         self._children = compiled_index(catalog, key.index)
+        self.deferrable = key.deferrable
+        self.initially_deferred = key.initially_deferred
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
         """Children and their parent exclude each other: guards with two sides on the parent row."""

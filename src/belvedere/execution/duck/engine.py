@@ -7,16 +7,14 @@ not see; Python forms of functions are registered on the connection when first u
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import InvalidInput, Unavailable
-from belvedere.execution.duck.query import Types
-from belvedere.execution.duck.types import NotExact, to_values
+from belvedere.execution.duck.types import NotExact
 from belvedere.execution.run import Interrupt, interrupted
 from belvedere.plan.functions import duckdb_udfs, sqlstate_of
 from belvedere.plan.functions import udf as udfs
-from belvedere.types import Row
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -106,11 +104,3 @@ class DuckEngine:
                 self._connection.close()
                 self._connection = None
                 self._registered.clear()
-
-
-def rows_of(table: pa.Table, types: Types) -> Iterator[Row]:
-    """A result as Python rows."""
-    if not types:
-        return iter([()] * table.num_rows)
-    columns = [to_values(table.column(i), one) for i, one in enumerate(types)]
-    return zip(*columns)

@@ -1,0 +1,38 @@
+"""DuckDB's results as Python rows, made when somebody wants rows and not columns."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from belvedere.execution.duck.types import to_values
+from belvedere.types import Row, SqlType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+
+class TableRows:
+    """An iterator of rows that still knows the table they come from."""
+
+    __slots__ = ("_rows", "_types", "table")
+
+    def __init__(self, table: pa.Table, types: tuple[SqlType, ...]) -> None:
+        self.table = table
+        self._types = types
+        self._rows: Iterator[Row] | None = None
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        if self._rows is None:
+            self._rows = rows_of(self.table, self._types)
+        return next(self._rows)
+
+
+def rows_of(table: pa.Table, types: tuple[SqlType, ...]) -> Iterator[Row]:
+    if not types:
+        return iter([()] * table.num_rows)
+    columns = [to_values(table.column(i), one) for i, one in enumerate(types)]
+    return zip(*columns)

@@ -1,0 +1,48 @@
+"""Results as Arrow tables and data frames."""
+
+from __future__ import annotations
+
+import decimal
+from typing import TYPE_CHECKING, Any
+
+from belvedere.plan.fields import Fields
+from belvedere.types import Kind, Row, SqlType, numeric
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+DIGITS_MAX = 38
+
+
+def table_of_rows(fields: Fields, rows: list[Row]) -> pa.Table:
+    from belvedere.execution.duck.leaves import table_of  # heavy
+
+    types = [field.type for field in fields]
+    columns = list(zip(*rows)) if rows else [()] * len(types)
+    shown = [_bounded(list(values), one) for values, one in zip(columns, types)]
+    plain = [list(values) for values, _ in shown]
+    made = table_of(list(zip(*plain)), [one for _, one in shown])
+    return made.rename_columns([field.name for field in fields])
+
+
+def _bounded(values: list[Any], sql_type: SqlType) -> tuple[list[Any], SqlType]:
+    """NUMERIC without bounds gets those of its values, or becomes text when they do not fit."""
+    if sql_type.kind is Kind.UNKNOWN:
+        return values, SqlType(Kind.TEXT)
+    if sql_type.kind is not Kind.NUMERIC or sql_type.precision is not None:
+        return values, sql_type
+    whole = scale = 0
+    for value in values:
+        if value is None:
+            continue
+        if not value.is_finite():
+            return [None if v is None else str(v) for v in values], SqlType(Kind.TEXT)
+        _, digits, exponent = value.as_tuple()
+        scale = max(scale, -exponent)
+        whole = max(whole, len(digits) + exponent)
+    if whole + scale > DIGITS_MAX:
+        return [None if v is None else str(v) for v in values], SqlType(Kind.TEXT)
+    step = decimal.Decimal(1).scaleb(-scale)
+    context = decimal.Context(prec=DIGITS_MAX)
+    fitted = [None if v is None else v.quantize(step, context=context) for v in values]
+    return fitted, numeric(max(whole + scale, 1), scale)

@@ -1,0 +1,399 @@
+"""PEP 249: the embedded door.
+
+    con = belvedere.connect("shop.db")
+    cur = con.execute("SELECT * FROM t WHERE id = ?", (7,))
+    cur.fetchall()
+
+Parameters are `?` or `$1`. Threads may share a connection: its statements then run one after the
+other. Without autocommit, which is PEP 249's default, the first statement begins a transaction.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, Self
+
+from belvedere import errors
+from belvedere.interfaces import arrow, stores
+from belvedere.interfaces.exceptions import (
+    DatabaseError,
+    DataError,
+    Error,
+    IntegrityError,
+    InterfaceError,
+    InternalError,
+    NotSupportedError,
+    OperationalError,
+    ProgrammingError,
+    Warning,  # noqa: A004
+    translated,
+)
+from belvedere.interfaces.values import (
+    BINARY,
+    DATETIME,
+    NUMBER,
+    ROWID,
+    STRING,
+    Binary,
+    Date,
+    DateFromTicks,
+    Description,
+    Time,
+    TimeFromTicks,
+    Timestamp,
+    TimestampFromTicks,
+    describe,
+    outward,
+)
+from belvedere.plan.fields import Fields
+from belvedere.session.session import Session
+from belvedere.types import Row
+
+if TYPE_CHECKING:
+    import pandas as pd
+    import pyarrow as pa
+
+apilevel = "2.0"
+threadsafety = 2
+paramstyle = "qmark"
+
+
+def connect(
+    url: str,
+    *,
+    durability: str = "full",
+    autocommit: bool = False,
+    create: bool = True,
+    accept_data_loss: bool = False,
+    memory_limit_mb: int = 1024,
+) -> Connection:
+    """Open the store at `url`: a directory, or ':memory:'."""
+    try:
+        store = stores.acquire(
+            str(url),
+            durability,
+            create=create,
+            accept_data_loss=accept_data_loss,
+            memory_limit_mb=memory_limit_mb,
+        )
+    except errors.Error as error:
+        raise translated(error) from error
+    return Connection(store, autocommit)
+
+
+class Connection:
+    """One session. Made by `connect`."""
+
+    Warning = Warning
+    Error = Error
+    InterfaceError = InterfaceError
+    DatabaseError = DatabaseError
+    DataError = DataError
+    OperationalError = OperationalError
+    IntegrityError = IntegrityError
+    InternalError = InternalError
+    ProgrammingError = ProgrammingError
+    NotSupportedError = NotSupportedError
+
+    def __init__(self, store: stores.OpenStore, autocommit: bool) -> None:
+        self._store = store
+        self._session = Session(store.shared, autocommit=autocommit)
+        self._lock = threading.RLock()
+
+    @property
+    def session(self) -> Session:
+        """The session behind this door; for other doors and for tools."""
+        return self._session
+
+    @property
+    def autocommit(self) -> bool:
+        return self._session.autocommit
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        with self._lock:
+            self._require_open()
+            if value and self._session.transactions.open is not None:
+                raise ProgrammingError(
+                    "autocommit cannot change inside a transaction",
+                    sqlstate="25001",
+                    hint="commit or roll back first",
+                )
+            self._session.autocommit = bool(value)
+
+    @property
+    def token(self) -> str:
+        """What another connection shows to see at least what this one has seen and done."""
+        with self._lock:
+            self._require_open()
+            return self._session.token
+
+    def cursor(self) -> Cursor:
+        self._require_open()
+        return Cursor(self)
+
+    def execute(
+        self, sql: str, parameters: Sequence[Any] = (), *, freshness: str | None = None
+    ) -> Cursor:
+        """Run a statement in a new cursor."""
+        return Cursor(self).execute(sql, parameters, freshness=freshness)
+
+    def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Cursor:
+        return Cursor(self).executemany(sql, parameters)
+
+    def commit(self) -> None:
+        with self._lock:
+            self._require_open()
+            try:
+                self._session.commit()
+            except errors.Error as error:
+                raise translated(error) from error
+
+    def rollback(self) -> None:
+        with self._lock:
+            self._require_open()
+            self._session.rollback()
+
+    def cancel(self) -> None:
+        """Stop the statement that runs now, from another thread."""
+        self._session.cancel()
+
+    def close(self) -> None:
+        """Give up what is not committed, and the store if nobody else has it open. Idempotent."""
+        with self._lock:
+            if not self._session.closed:
+                self._session.close()
+                stores.release(self._store)
+
+    def _require_open(self) -> None:
+        if self._session.closed:
+            raise InterfaceError("connection is closed", sqlstate="08003")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        """Commit, or roll back after an exception; then close."""
+        try:
+            if self._session.closed:
+                return
+            if kind is None:
+                self.commit()
+            else:
+                self.rollback()
+        finally:
+            self.close()
+
+
+class Cursor:
+    """Runs statements and holds the rows of the last one."""
+
+    __slots__ = ("_at", "_connection", "_fields", "_result", "_rows", "arraysize", "rowcount")
+
+    def __init__(self, connection: Connection) -> None:
+        self._connection: Connection | None = connection
+        self._rows: list[Row] = []
+        self._fields: Fields | None = None
+        self._result: Any = None
+        self._at = 0
+        self.arraysize = 1
+        self.rowcount = -1
+
+    @property
+    def connection(self) -> Connection:
+        if self._connection is None:
+            raise InterfaceError("cursor is closed", sqlstate="24000")
+        return self._connection
+
+    @property
+    def description(self) -> list[Description] | None:
+        return None if self._fields is None else describe(self._fields)
+
+    @property
+    def rownumber(self) -> int | None:
+        return None if self._fields is None else self._at
+
+    def execute(
+        self, sql: str, parameters: Sequence[Any] = (), *, freshness: str | None = None
+    ) -> Cursor:
+        connection = self._connection
+        if connection is None or connection._session.closed:
+            raise InterfaceError("cursor or connection is closed", sqlstate="08003")
+        if type(parameters) is not tuple and not isinstance(parameters, list):
+            parameters = _sequence(parameters)
+        with connection._lock:
+            try:
+                result = connection._session.execute(sql, parameters, freshness)
+            except errors.Error as error:
+                self._forget()
+                raise translated(error) from error
+        self._result = result
+        self._fields = fields = result.fields
+        self._rows = result.rows
+        self._at = 0
+        self.rowcount = result.affected
+        if fields is not None and result.table is None:
+            convert = outward(fields)
+            if convert is not None:
+                self._rows = convert(result.rows)
+        return self
+
+    def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Cursor:
+        """Run the statement once for every parameter row, all of them or none."""
+        connection = self.connection
+        with connection._lock:
+            session = connection._session
+            alone = session.autocommit and session.transactions.open is None
+            if alone:
+                self.execute("BEGIN")
+            try:
+                count = 0
+                for one in parameters:
+                    self.execute(sql, one)
+                    count += max(self.rowcount, 0)
+                if self._fields is not None:
+                    raise ProgrammingError("executemany cannot return rows", sqlstate="42601")
+            except BaseException:
+                if alone:
+                    connection.rollback()
+                raise
+            if alone:
+                connection.commit()
+        self._forget()
+        self.rowcount = count
+        return self
+
+    def _forget(self) -> None:
+        self._rows, self._fields, self._result, self._at = [], None, None, 0
+        self.rowcount = -1
+
+    # -- rows ---------------------------------------------------------------------------------
+
+    def fetchone(self) -> Row | None:
+        rows = self._fetchable()
+        at = self._at
+        if at >= len(rows):
+            return None
+        self._at = at + 1
+        return rows[at]
+
+    def fetchmany(self, size: int | None = None) -> list[Row]:
+        rows = self._fetchable()
+        end = self._at + (self.arraysize if size is None else size)
+        found = rows[self._at : end]
+        self._at += len(found)
+        return found
+
+    def fetchall(self) -> list[Row]:
+        rows = self._fetchable()
+        found = rows[self._at :] if self._at else rows
+        self._at = len(rows)
+        return list(found)
+
+    def fetch_arrow(self) -> pa.Table:
+        """The rows not yet fetched, as an Arrow table."""
+        self._require_rows()
+        assert self._fields is not None
+        table = self._result.table
+        if table is not None:
+            names = [field.name for field in self._fields]
+            return table.slice(self._at).rename_columns(names)
+        return arrow.table_of_rows(self._fields, self._result.rows[self._at :])
+
+    def fetch_df(self) -> pd.DataFrame:
+        """The rows not yet fetched, as a pandas data frame."""
+        try:
+            import pandas  # noqa: F401  # heavy
+        except ImportError as error:
+            raise NotSupportedError(
+                "data frames need pandas", sqlstate="0A000", hint="pip install pandas"
+            ) from error
+        frame: pd.DataFrame = self.fetch_arrow().to_pandas()
+        return frame
+
+    def __iter__(self) -> Iterator[Row]:
+        return self
+
+    def __next__(self) -> Row:
+        row = self.fetchone()
+        if row is None:
+            raise StopIteration
+        return row
+
+    def _fetchable(self) -> list[Row]:
+        if self._fields is None:
+            self._require_rows()
+        result = self._result
+        if result.table is not None:
+            result.materialize()
+            convert = outward(result.fields)
+            self._rows = result.rows if convert is None else convert(result.rows)
+        return self._rows
+
+    def _require_rows(self) -> None:
+        if self._connection is None:
+            raise InterfaceError("cursor is closed", sqlstate="24000")
+        if self._fields is None:
+            raise ProgrammingError("there are no rows to fetch", sqlstate="24000")
+
+    # -- what PEP 249 wants besides -----------------------------------------------------------
+
+    def setinputsizes(self, sizes: Sequence[Any]) -> None:
+        """Accepted and ignored, as PEP 249 allows."""
+
+    def setoutputsize(self, size: int, column: int | None = None) -> None:
+        """Accepted and ignored, as PEP 249 allows."""
+
+    def close(self) -> None:
+        if self._connection is None:
+            raise InterfaceError("cursor is closed", sqlstate="24000")
+        self._forget()
+        self._connection = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._connection is not None:
+            self.close()
+
+
+def _sequence(parameters: Any) -> Sequence[Any]:
+    if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
+        raise ProgrammingError(
+            "parameters must be a sequence", sqlstate="42804", hint="use ? or $1 and a tuple"
+        )
+    return parameters
+
+
+__all__ = [
+    "BINARY",
+    "DATETIME",
+    "NUMBER",
+    "ROWID",
+    "STRING",
+    "Binary",
+    "Connection",
+    "Cursor",
+    "DataError",
+    "DatabaseError",
+    "Date",
+    "DateFromTicks",
+    "Error",
+    "IntegrityError",
+    "InterfaceError",
+    "InternalError",
+    "NotSupportedError",
+    "OperationalError",
+    "ProgrammingError",
+    "Time",
+    "TimeFromTicks",
+    "Timestamp",
+    "TimestampFromTicks",
+    "Warning",
+    "apilevel",
+    "connect",
+    "paramstyle",
+    "threadsafety",
+]

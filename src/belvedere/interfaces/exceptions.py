@@ -1,0 +1,102 @@
+"""PEP 249's exceptions, each with `sqlstate`, `position`, `detail` and `hint`.
+
+| raised below | by SQLSTATE | here |
+|---|---|---|
+| InvalidInput | class 22 | DataError |
+| InvalidInput | class 23 | IntegrityError |
+| InvalidInput | any other | ProgrammingError |
+| Retry, Unavailable | 40, 08, 53, 57, .. | OperationalError |
+| Unsupported | 0A000 | NotSupportedError |
+| Corruption | XX001 | InternalError |
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from belvedere import errors
+
+
+class Warning(Exception):  # noqa: A001 - PEP 249's name
+    """PEP 249 wants it; never raised."""
+
+
+class Error(Exception):
+    """The root of all. `position` counts characters of the statement from 1."""
+
+    def __init__(
+        self,
+        message: str = "",
+        *,
+        sqlstate: str = "HY000",
+        position: int | None = None,
+        detail: str | None = None,
+        hint: str | None = None,
+        facts: dict[str, Any] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.sqlstate = sqlstate
+        self.position = position
+        self.detail = detail
+        self.hint = hint
+        self.facts = facts or {}
+
+
+class InterfaceError(Error):
+    """The interface was used wrongly: a closed cursor, a fetch before a query."""
+
+
+class DatabaseError(Error):
+    pass
+
+
+class DataError(DatabaseError):
+    pass
+
+
+class OperationalError(DatabaseError):
+    pass
+
+
+class IntegrityError(DatabaseError):
+    pass
+
+
+class InternalError(DatabaseError):
+    pass
+
+
+class ProgrammingError(DatabaseError):
+    pass
+
+
+class NotSupportedError(DatabaseError):
+    pass
+
+
+def translated(error: errors.Error) -> DatabaseError:
+    """The PEP 249 exception of an error from below."""
+    return _class_of(error)(
+        str(error),
+        sqlstate=error.sqlstate,
+        position=error.position,
+        detail=error.detail,
+        hint=error.hint,
+        facts=error.facts,
+    )
+
+
+def _class_of(error: errors.Error) -> type[DatabaseError]:
+    match error:
+        case errors.Unsupported():
+            return NotSupportedError
+        case errors.Retry() | errors.Unavailable():
+            return OperationalError
+        case errors.Corruption():
+            return InternalError
+        case _ if error.sqlstate.startswith("22"):
+            return DataError
+        case _ if error.sqlstate.startswith("23"):
+            return IntegrityError
+        case _:
+            return ProgrammingError

@@ -1,0 +1,88 @@
+"""The open stores of this process: connections to one path share one database."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+
+from belvedere.config import Config, Durability
+from belvedere.database import MEMORY, Database
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.shared import Shared
+
+
+@dataclass(slots=True)
+class OpenStore:
+    path: str
+    database: Database
+    shared: Shared
+    durability: Durability
+    users: int = 0
+
+
+_mutex = threading.Lock()
+_open: dict[str, OpenStore] = {}
+
+
+def acquire(
+    url: str, durability: str, *, create: bool, accept_data_loss: bool, memory_limit_mb: int
+) -> OpenStore:
+    """Open the store, or join those who have it open; to be given back with `release`."""
+    wanted = _durability(durability)
+    if url.startswith("hbase://"):
+        raise Unsupported("hbase:// stores", hint="use a directory or :memory:")
+    if url == MEMORY:
+        store = _opened(url, Config(durability=wanted), create, accept_data_loss, memory_limit_mb)
+        store.users = 1
+        return store
+    path = str(Path(url).resolve())
+    with _mutex:
+        found = _open.get(path)
+        if found is None:
+            config = Config(durability=wanted)
+            found = _open[path] = _opened(path, config, create, accept_data_loss, memory_limit_mb)
+        elif found.durability is not wanted:
+            raise InvalidInput(
+                "store is already open with another durability",
+                sqlstate="55006",
+                open=found.durability.value,
+                wanted=durability,
+            )
+        found.users += 1
+        return found
+
+
+def release(store: OpenStore) -> None:
+    """The last one closes the store."""
+    with _mutex:
+        store.users -= 1
+        if store.users:
+            return
+        if _open.get(store.path) is store:
+            del _open[store.path]
+        store.shared.close()
+        store.database.close()
+
+
+def _opened(
+    path: str, config: Config, create: bool, accept_data_loss: bool, memory_limit_mb: int
+) -> OpenStore:
+    database = Database.open(
+        path,
+        config,
+        create=create,
+        accept_data_loss=accept_data_loss,
+        compile_expression=compile_table_expression,
+    )
+    return OpenStore(path, database, Shared(database, memory_limit_mb), config.durability)
+
+
+def _durability(text: str) -> Durability:
+    try:
+        return Durability(text)
+    except ValueError:
+        raise InvalidInput(
+            "unknown durability", sqlstate="22023", text=text, hint="'full' or 'off'"
+        ) from None

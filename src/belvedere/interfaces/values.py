@@ -1,0 +1,99 @@
+"""Python values at the door: PEP 249's constructors and type objects, and results as psycopg has
+them."""
+
+from __future__ import annotations
+
+import datetime
+import time
+from collections.abc import Callable
+from typing import Any
+
+from belvedere.plan.fields import Fields
+from belvedere.types import DAYS_PER_MONTH, Interval, Kind, Row
+
+Description = tuple[str, str, None, int | None, int | None, int | None, None]
+
+Date = datetime.date
+Time = datetime.time
+Timestamp = datetime.datetime
+Binary = bytes
+
+
+def DateFromTicks(ticks: float) -> datetime.date:  # noqa: N802 - PEP 249's name
+    return Date(*time.localtime(ticks)[:3])
+
+
+def TimeFromTicks(ticks: float) -> datetime.time:  # noqa: N802
+    return Time(*time.localtime(ticks)[3:6])
+
+
+def TimestampFromTicks(ticks: float) -> datetime.datetime:  # noqa: N802
+    return Timestamp(*time.localtime(ticks)[:6])
+
+
+class TypeObject:
+    """Equal to the type code of every column of its kinds."""
+
+    def __init__(self, name: str, *kinds: Kind) -> None:
+        self.name = name
+        self.kinds = frozenset(kind.value for kind in kinds)
+
+    def __eq__(self, other: object) -> bool:
+        return other in self.kinds if isinstance(other, str) else self is other
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+STRING = TypeObject("STRING", Kind.CHAR, Kind.VARCHAR, Kind.TEXT, Kind.JSON, Kind.UUID)
+BINARY = TypeObject("BINARY", Kind.BYTEA)
+NUMBER = TypeObject(
+    "NUMBER",
+    Kind.SMALLINT,
+    Kind.INTEGER,
+    Kind.BIGINT,
+    Kind.NUMERIC,
+    Kind.REAL,
+    Kind.DOUBLE,
+    Kind.BOOLEAN,
+)
+DATETIME = TypeObject(
+    "DATETIME", Kind.DATE, Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL
+)
+ROWID = TypeObject("ROWID")
+
+
+def describe(fields: Fields) -> list[Description]:
+    return [
+        (f.name, f.type.kind.value, None, f.type.length, f.type.precision, f.type.scale, None)
+        for f in fields
+    ]
+
+
+def outward(fields: Fields) -> Callable[[list[Row]], list[Row]] | None:
+    """What makes result rows of what the engine gives, or None when they are the same."""
+    places = [i for i, field in enumerate(fields) if field.type.kind is Kind.INTERVAL]
+    if not places:
+        return None
+
+    def convert(rows: list[Row]) -> list[Row]:
+        return [_converted(row, places) for row in rows]
+
+    return convert
+
+
+def _converted(row: Row, places: list[int]) -> Row:
+    values: list[Any] = list(row)
+    for place in places:
+        if values[place] is not None:
+            values[place] = timedelta_of(values[place])
+    return tuple(values)
+
+
+def timedelta_of(value: Interval) -> datetime.timedelta:
+    """As psycopg has it: a month is 30 days."""
+    days = value.months * DAYS_PER_MONTH + value.days
+    return datetime.timedelta(days=days, microseconds=value.microseconds)

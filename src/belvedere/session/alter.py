@@ -1,0 +1,237 @@
+"""ALTER: each action as a change of the catalog, with the rows checked or rewritten where
+needed."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from belvedere.catalog import definitions as wanted
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Column, Index, PlainView, Sequence, Table, View
+from belvedere.catalog.structure import column_named
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.session import rowwise
+from belvedere.sql import definitions as d
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+PUBLIC = "public"
+
+
+def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
+    found = edit.catalog.find(statement.name.name, statement.name.schema or PUBLIC)
+    if found is None:
+        if statement.if_exists:
+            return
+        raise InvalidInput("relation does not exist", sqlstate="42P01", name=str(statement.name))
+    for action in statement.actions:
+        if isinstance(action, d.Rename) and action.what == "table":
+            _rename(edit, edit.catalog.get(found.id), action.new)
+        elif isinstance(found, Table):
+            _alter_table(session, edit, edit.catalog.table(found.id), action)
+        else:
+            raise Unsupported(f"ALTER {statement.kind.upper()}", action=type(action).__name__)
+
+
+def _rename(edit: Edit, item: Any, name: str) -> None:
+    assert isinstance(item, Table | Index | Sequence | PlainView | View)
+    schema = next(s.name for s in edit.catalog.schemas if s.id == item.schema)
+    if edit.catalog.find(name, schema) is not None:
+        raise InvalidInput("relation already exists", sqlstate="42P07", name=name)
+    edit.put(msgspec.structs.replace(item, name=name))
+
+
+def _alter_table(session: Session, edit: Edit, table: Table, action: d.AlterAction) -> None:
+    match action:
+        case d.AddColumn():
+            _add_column(session, edit, table, action)
+        case d.DropColumn():
+            _drop_column(edit, table, action)
+        case d.SetColumnDefault():
+            column = column_named(table, action.name)
+            edit.replace_column(table.id, msgspec.structs.replace(column, default=action.default))
+        case d.SetColumnNotNull():
+            _set_not_null(session, edit, table, action)
+        case d.AddConstraint():
+            _add_constraint(session, edit, table, action.constraint)
+        case d.DropConstraint():
+            _drop_constraint(edit, table, action)
+        case d.Rename():
+            _rename_part(edit, table, action)
+        case d.SetOptions():
+            _set_options(edit, table, dict(action.options))
+        case d.SetSchema():
+            schema = edit.catalog.schema_id(action.schema)
+            edit.put(msgspec.structs.replace(table, schema=schema))
+        case d.DropColumnExpression():
+            column = column_named(table, action.name)
+            edit.replace_column(table.id, msgspec.structs.replace(column, generated=None))
+        case _:
+            raise Unsupported("ALTER TABLE action", action=type(action).__name__)
+
+
+def _add_column(session: Session, edit: Edit, table: Table, action: d.AddColumn) -> None:
+    column = action.column
+    exists = any(c.name == column.name and not c.dropped for c in table.columns)
+    if exists and action.if_not_exists:
+        return
+    if column.serial or column.identity or column.generated:
+        if rowwise.has_rows(session, table):
+            raise Unsupported("adding a computed column to a table that has rows")
+    missing = None
+    if column.default is not None:
+        missing = rowwise.default_value(session, table, column)
+    if column.not_null and missing is None and rowwise.has_rows(session, table):
+        raise InvalidInput(
+            "column contains null values", sqlstate="23502", column=column.name, table=table.name
+        )
+    edit.add_column(
+        table.id,
+        wanted.ColumnDefinition(
+            column.name,
+            column.type,
+            not_null=column.not_null,
+            default=column.default,
+            missing=missing,
+            identity=column.identity,
+            serial=column.serial,
+            generated=column.generated,
+        ),
+    )
+    for constraint in action.constraints:
+        _add_constraint(session, edit, edit.catalog.table(table.id), constraint)
+
+
+def _drop_column(edit: Edit, table: Table, action: d.DropColumn) -> None:
+    known = any(c.name == action.name and not c.dropped for c in table.columns)
+    if not known and action.if_exists:
+        return
+    edit.drop_column(table.id, action.name)
+
+
+def _set_not_null(session: Session, edit: Edit, table: Table, action: d.SetColumnNotNull) -> None:
+    column = column_named(table, action.name)
+    if action.not_null and rowwise.has_null(session, table, column):
+        raise InvalidInput(
+            "column contains null values", sqlstate="23502", column=column.name, table=table.name
+        )
+    if not action.not_null and column.slot in table.primary_key:
+        raise InvalidInput("column is in a primary key", sqlstate="42P16", column=column.name)
+    edit.replace_column(table.id, msgspec.structs.replace(column, not_null=action.not_null))
+
+
+def _add_constraint(session: Session, edit: Edit, table: Table, constraint: d.Constraint) -> None:
+    _require_free_name(table, constraint.name)
+    match constraint:
+        case d.CheckDefinition():
+            name = constraint.name or _free_check_name(table, constraint)
+            rowwise.require_check(session, table, name, constraint.expression)
+            edit.add_check(table.id, wanted.CheckDefinition(constraint.expression, name))
+        case d.UniqueDefinition():
+            edit.add_unique(
+                table.id,
+                wanted.UniqueDefinition(
+                    constraint.columns, constraint.name, constraint.nulls_distinct
+                ),
+            )
+        case d.ForeignKeyDefinition():
+            if rowwise.has_rows(session, table):
+                rowwise.require_parents(session, table, constraint)
+            edit.add_foreign_key(
+                table.id,
+                wanted.ForeignKeyDefinition(
+                    constraint.columns,
+                    constraint.parent.name,
+                    constraint.parent_columns,
+                    constraint.parent.schema or PUBLIC,
+                    constraint.name,
+                    constraint.on_delete,
+                    constraint.on_update,
+                    constraint.enforced,
+                    constraint.deferrable,
+                    constraint.initially_deferred,
+                ),
+            )
+        case d.PrimaryKeyDefinition():
+            raise Unsupported(
+                "adding a primary key to a table", hint="name it in CREATE TABLE, or use UNIQUE"
+            )
+
+
+def _require_free_name(table: Table, name: str | None) -> None:
+    taken = {check.name for check in table.checks} | {key.name for key in table.foreign_keys}
+    if name is not None and name in taken:
+        raise InvalidInput("constraint already exists", sqlstate="42710", name=name)
+
+
+def _free_check_name(table: Table, constraint: d.CheckDefinition) -> str:
+    taken = {check.name for check in table.checks}
+    only = f"_{constraint.columns[0]}" if len(constraint.columns) == 1 else ""
+    name, number = f"{table.name}{only}_check", 0
+    while name in taken:
+        number += 1
+        name = f"{table.name}{only}_check{number}"
+    return name
+
+
+def _drop_constraint(edit: Edit, table: Table, action: d.DropConstraint) -> None:
+    name = action.name
+    checks = tuple(check for check in table.checks if check.name != name)
+    keys = tuple(key for key in table.foreign_keys if key.name != name)
+    if len(checks) < len(table.checks) or len(keys) < len(table.foreign_keys):
+        edit.put(msgspec.structs.replace(table, checks=checks, foreign_keys=keys))
+        return
+    for index in edit.catalog.indexes_of(table.id):
+        if index.name == name and index.constraint:
+            edit.drop_index(index.id)
+            return
+    if name == table.primary_key_name:
+        raise Unsupported("dropping a primary key", name=name)
+    if not action.if_exists:
+        raise InvalidInput("constraint does not exist", sqlstate="42704", name=name)
+
+
+def _rename_part(edit: Edit, table: Table, action: d.Rename) -> None:
+    if action.what == "column":
+        column = column_named(table, action.old)
+        if any(c.name == action.new and not c.dropped for c in table.columns):
+            raise InvalidInput("column already exists", sqlstate="42701", name=action.new)
+        _require_unnamed(edit, table, column)
+        edit.replace_column(table.id, msgspec.structs.replace(column, name=action.new))
+        return
+    checks = tuple(
+        msgspec.structs.replace(one, name=action.new) if one.name == action.old else one
+        for one in table.checks
+    )
+    keys = tuple(
+        msgspec.structs.replace(one, name=action.new) if one.name == action.old else one
+        for one in table.foreign_keys
+    )
+    if checks == table.checks and keys == table.foreign_keys:
+        raise InvalidInput("constraint does not exist", sqlstate="42704", name=action.old)
+    edit.put(msgspec.structs.replace(table, checks=checks, foreign_keys=keys))
+
+
+def _require_unnamed(edit: Edit, table: Table, column: Column) -> None:
+    """Expressions are kept as text, so a column they name cannot be renamed under them."""
+    texts = [check.expression for check in table.checks]
+    texts += [c.generated for c in table.columns if c.generated is not None]
+    for index in edit.catalog.indexes_of(table.id):
+        texts += [part.expression for part in index.parts if part.expression is not None]
+        texts += [index.where] if index.where is not None else []
+    if any(column.name in text for text in texts):
+        raise Unsupported("renaming a column that an expression names", column=column.name)
+
+
+def _set_options(edit: Edit, table: Table, options: dict[str, str]) -> None:
+    for name, value in options.items():
+        if name != "root":
+            raise Unsupported("table option", name=name)
+        known = {key.name for key in table.foreign_keys}
+        if value != "self" and value not in known:
+            raise InvalidInput("no such foreign key", sqlstate="42704", name=value)
+        table = msgspec.structs.replace(table, root=value)
+    edit.put(table)

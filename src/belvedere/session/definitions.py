@@ -1,0 +1,371 @@
+"""DDL: what a definition statement says, as a change of the catalog.
+
+A change that fits into the open transaction becomes part of it, is seen by it at once and goes with
+it. One that has to fill an index first commits by itself, so it must come before other changes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from belvedere.catalog import definitions as wanted
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.graph import children_of
+from belvedere.catalog.model import Index, PlainView, Sequence, State, Table, View
+from belvedere.catalog.relation import compiled_table
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.session.alter import alter
+from belvedere.session.result import Result
+from belvedere.sql import definitions as d
+from belvedere.txn import rows
+from belvedere.txn.transaction import Transaction
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+PUBLIC = "public"
+_CLASSES: dict[str, type] = {
+    "table": Table,
+    "index": Index,
+    "sequence": Sequence,
+    "view": PlainView,
+    "materialized view": View,
+}
+
+
+def run_definition(session: Session, statement: Any) -> Result:
+    match statement:
+        case d.CreateTable():
+            return _changed(session, "CREATE TABLE", lambda edit: create_table(edit, statement))
+        case d.CreateIndex():
+            return _changed(session, "CREATE INDEX", lambda edit: create_index(edit, statement))
+        case d.CreateSequence():
+            return _changed(
+                session, "CREATE SEQUENCE", lambda edit: create_sequence(edit, statement)
+            )
+        case d.CreateSchema():
+            return _changed(session, "CREATE SCHEMA", lambda edit: _create_schema(edit, statement))
+        case d.CreateView():
+            return _changed(session, "CREATE VIEW", lambda edit: _create_view(edit, statement))
+        case d.Alter():
+            return _changed(session, "ALTER", lambda edit: alter(session, edit, statement))
+        case d.Drop():
+            tag = f"DROP {statement.kind.upper()}"
+            return _changed(session, tag, lambda edit: drop(edit, statement))
+        case d.Truncate():
+            return _truncate(session, statement)
+        case d.CreateTableAs():
+            return _create_table_as(session, statement)
+        case _:
+            raise Unsupported("statement", kind=type(statement).__name__)
+
+
+def _changed(session: Session, tag: str, change: Callable[[Edit], None]) -> Result:
+    """Apply a change in the open transaction, or by itself."""
+    state = session.transactions
+    if state.open is None and session.autocommit:
+        session.host.change_schema(change)
+        return Result(tag)
+    if state.open is None:
+        session.begin_implicit()
+    assert state.open is not None
+    if state.read_only:
+        raise InvalidInput("cannot change the schema in a read-only transaction", sqlstate="25006")
+    edit = Edit(state.open.catalog)
+    try:
+        change(edit)
+        if _fills(edit) and not state.open.changes:
+            explicit = state.explicit
+            state.rollback()
+            session.host.change_schema(change)
+            session.begin_explicit()
+            state.explicit = explicit
+        else:
+            state.apply(edit)
+    except BaseException:
+        state.failed = state.open is not None
+        raise
+    return Result(tag)
+
+
+def _fills(edit: Edit) -> bool:
+    return any(
+        isinstance(item, Index) and item.state is State.BUILDING for item in edit.objects().values()
+    )
+
+
+# -- create ----------------------------------------------------------------------------------------
+
+
+def create_table(edit: Edit, statement: d.CreateTable) -> None:
+    schema = statement.name.schema or PUBLIC
+    if statement.if_not_exists and edit.catalog.find(statement.name.name, schema) is not None:
+        return
+    options = dict(statement.options)
+    primary = _primary_key(statement.constraints)
+    edit.create_table(
+        wanted.TableDefinition(
+            name=statement.name.name,
+            columns=tuple(column(one) for one in statement.columns),
+            primary_key=() if primary is None else primary.columns,
+            primary_key_name=None if primary is None else primary.name,
+            schema=schema,
+            uniques=tuple(
+                unique(c) for c in statement.constraints if isinstance(c, d.UniqueDefinition)
+            ),
+            checks=tuple(_checks(statement)),
+            foreign_keys=tuple(
+                foreign_key(c)
+                for c in statement.constraints
+                if isinstance(c, d.ForeignKeyDefinition)
+            ),
+            root=options.get("root"),
+            partitions=int(options.get("partitions", "1")),
+            hashed=options.get("keys", "ordered") == "hashed",
+        )
+    )
+
+
+def _primary_key(constraints: tuple[d.Constraint, ...]) -> d.PrimaryKeyDefinition | None:
+    found = [c for c in constraints if isinstance(c, d.PrimaryKeyDefinition)]
+    if len(found) > 1:
+        raise InvalidInput("multiple primary keys are not allowed", sqlstate="42P16")
+    return found[0] if found else None
+
+
+def column(one: d.ColumnDefinition, missing: Any = None) -> wanted.ColumnDefinition:
+    if one.sequence is not None and one.sequence != d.SequenceOptions():
+        raise Unsupported("sequence options of an identity column")
+    return wanted.ColumnDefinition(
+        one.name,
+        one.type,
+        not_null=one.not_null,
+        default=one.default,
+        missing=missing,
+        identity=one.identity,
+        serial=one.serial,
+        generated=one.generated,
+    )
+
+
+def unique(one: d.UniqueDefinition) -> wanted.UniqueDefinition:
+    if one.include:
+        raise Unsupported("UNIQUE with INCLUDE", hint="use CREATE UNIQUE INDEX .. INCLUDE")
+    return wanted.UniqueDefinition(one.columns, one.name, one.nulls_distinct)
+
+
+def _checks(statement: d.CreateTable) -> list[wanted.CheckDefinition]:
+    found = []
+    taken: set[str] = {c.name for c in statement.constraints if c.name is not None}
+    for constraint in statement.constraints:
+        if isinstance(constraint, d.CheckDefinition):
+            name = constraint.name or check_name(statement.name.name, constraint, taken)
+            taken.add(name)
+            found.append(wanted.CheckDefinition(constraint.expression, name))
+    return found
+
+
+def check_name(table: str, constraint: d.CheckDefinition, taken: set[str]) -> str:
+    """PostgreSQL's name: table, the column if it is just one, and what it is."""
+    only = f"_{constraint.columns[0]}" if len(constraint.columns) == 1 else ""
+    name, number = f"{table}{only}_check", 0
+    while name in taken:
+        number += 1
+        name = f"{table}{only}_check{number}"
+    return name
+
+
+def foreign_key(one: d.ForeignKeyDefinition) -> wanted.ForeignKeyDefinition:
+    return wanted.ForeignKeyDefinition(
+        one.columns,
+        one.parent.name,
+        one.parent_columns,
+        one.parent.schema or PUBLIC,
+        one.name,
+        one.on_delete,
+        one.on_update,
+        one.enforced,
+        one.deferrable,
+        one.initially_deferred,
+    )
+
+
+def create_index(edit: Edit, statement: d.CreateIndex) -> None:
+    schema = statement.table.schema or PUBLIC
+    if (
+        statement.if_not_exists
+        and statement.name is not None
+        and edit.catalog.find(statement.name, schema) is not None
+    ):
+        return
+    if statement.options:
+        raise Unsupported("options of an index", options=str(dict(statement.options)))
+    edit.create_index(
+        wanted.IndexDefinition(
+            statement.table.name,
+            tuple(
+                wanted.KeyPartDefinition(
+                    part.column, part.expression, part.type, part.descending, part.nulls_first
+                )
+                for part in statement.parts
+            ),
+            name=statement.name,
+            schema=schema,
+            include=statement.include,
+            unique=statement.unique,
+            nulls_distinct=statement.nulls_distinct,
+            where=statement.where,
+        )
+    )
+
+
+def create_sequence(edit: Edit, statement: d.CreateSequence) -> None:
+    name, options = statement.name, statement.options
+    schema = name.schema or PUBLIC
+    if statement.if_not_exists and edit.catalog.find(name.name, schema) is not None:
+        return
+    step = 1 if options.increment is None else options.increment
+    if step == 0:
+        raise InvalidInput("INCREMENT must not be zero", sqlstate="22023")
+    low = options.minimum if options.minimum is not None else 1 if step > 0 else -(2**63)
+    high = options.maximum if options.maximum is not None else 2**63 - 1 if step > 0 else -1
+    start = options.start if options.start is not None else low if step > 0 else high
+    if low >= high or not low <= start <= high:
+        raise InvalidInput("sequence bounds contradict each other", sqlstate="22023")
+    edit.create_sequence(
+        wanted.SequenceDefinition(name.name, schema, start, step, low, high, bool(options.cycle))
+    )
+
+
+def _create_schema(edit: Edit, statement: d.CreateSchema) -> None:
+    if statement.if_not_exists and any(s.name == statement.name for s in edit.catalog.schemas):
+        return
+    edit.create_schema(statement.name)
+
+
+def _create_view(edit: Edit, statement: d.CreateView) -> None:
+    raise Unsupported("CREATE VIEW", name=str(statement.name))
+
+
+# -- drop ------------------------------------------------------------------------------------------
+
+
+def drop(edit: Edit, statement: d.Drop) -> None:
+    for name in statement.names:
+        if statement.kind == "schema":
+            raise Unsupported("DROP SCHEMA", name=str(name))
+        kind = _CLASSES[statement.kind]
+        schema = name.schema or PUBLIC
+        found = edit.catalog.find(name.name, schema)
+        if found is None and statement.if_exists:
+            continue
+        if not isinstance(found, kind):
+            found = edit.catalog.expect(kind, name.name, schema)
+        _drop_one(edit, found, statement.cascade)
+
+
+def _drop_one(edit: Edit, found: Any, cascade: bool) -> None:
+    match found:
+        case Table():
+            for sequence in _owned(edit.catalog, found):
+                edit.drop_sequence(sequence.id)
+            edit.drop_table(found.id, cascade=cascade)
+        case Sequence():
+            edit.drop_sequence(found.id)
+        case Index():
+            if found.constraint:
+                raise InvalidInput(
+                    "index belongs to a constraint",
+                    sqlstate="2BP01",
+                    hint="drop the constraint",
+                    name=found.name,
+                )
+            edit.drop_index(found.id)
+        case View():
+            edit.drop_view(found.id, cascade=cascade)
+        case _:
+            raise Unsupported("DROP of this kind", kind=type(found).__name__)
+
+
+# -- statements that also touch rows ---------------------------------------------------------------
+
+
+def _truncate(session: Session, statement: d.Truncate) -> Result:
+    """Row by row: every change is logged, so that views and readers of the log stay right."""
+    catalog = session.catalog
+    tables = [catalog.expect(Table, name.name, name.schema or PUBLIC) for name in statement.names]
+    tables = _with_children(catalog, tables, statement.cascade)
+
+    def empty(transaction: Transaction) -> Result:
+        for table in tables:
+            compiled = compiled_table(transaction.catalog, table.id)
+            for values in list(transaction.scan_values(compiled.start, compiled.end)):
+                for value in values:
+                    rows.delete(transaction, compiled, compiled.decode(value), value)
+        return Result("TRUNCATE TABLE")
+
+    result = session.in_transaction(True, empty)
+    if statement.restart_identity:
+        for table in tables:
+            for sequence in _owned(catalog, table):
+                session.host.sequences.set_value(sequence, sequence.start - sequence.increment)
+    return result
+
+
+def _with_children(catalog: Catalog, tables: list[Table], cascade: bool) -> list[Table]:
+    """The tables that refer to these are truncated too, or refuse it."""
+    found = {table.id: table for table in tables}
+    waiting = list(tables)
+    while waiting:
+        parent = waiting.pop()
+        for child, key in children_of(catalog, parent.id):
+            if child.id in found:
+                continue
+            if not cascade:
+                raise InvalidInput(
+                    "cannot truncate a table referenced by a foreign key",
+                    sqlstate="0A000",
+                    hint="truncate both, or use CASCADE",
+                    constraint=key.name,
+                    table=child.name,
+                )
+            found[child.id] = child
+            waiting.append(child)
+    return list(found.values())
+
+
+def _owned(catalog: Catalog, table: Table) -> list[Sequence]:
+    ids = [c.sequence for c in table.columns if c.sequence is not None and not c.dropped]
+    found = [catalog.get(id_) for id_ in ids]
+    return [item for item in found if isinstance(item, Sequence)]
+
+
+def _create_table_as(session: Session, statement: d.CreateTableAs) -> Result:
+    schema = statement.name.schema or PUBLIC
+    if statement.if_not_exists and session.catalog.find(statement.name.name, schema) is not None:
+        return Result("CREATE TABLE AS", affected=0)
+    _changed(
+        session,
+        "CREATE TABLE AS",
+        lambda edit: create_table(
+            edit, d.CreateTable(statement.name, statement.columns, (), statement.options)
+        ),
+    )
+    if not statement.with_data:
+        return Result("CREATE TABLE AS", affected=0)
+    return session.in_transaction(True, lambda txn: _fill(session, txn, statement))
+
+
+def _fill(session: Session, transaction: Transaction, statement: d.CreateTableAs) -> Result:
+    schema = statement.name.schema or PUBLIC
+    table = transaction.catalog.expect(Table, statement.name.name, schema)
+    compiled = compiled_table(transaction.catalog, table.id)
+    made = compile_plan(transaction.catalog, statement.plan)(session.new_run(transaction, ()))
+    count = 0
+    for row in list(made):
+        rows.insert(transaction, compiled, (*row, session.services.row_id(table.id)))
+        count += 1
+    return Result("CREATE TABLE AS", affected=count)

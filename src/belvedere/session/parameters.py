@@ -1,0 +1,211 @@
+"""Parameter values: what a program passes in, as values of the types the statement wants.
+
+A value of the right Python type passes as it is; text is read as PostgreSQL would read it; numbers
+become other numbers when nothing is lost. Anything else is 42804, or 22003 when it does not fit.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import uuid
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from belvedere.errors import InvalidInput
+from belvedere.plan.functions import cast_function, parser
+from belvedere.plan.functions.casts import Context
+from belvedere.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTEA,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    NUMERIC,
+    TEXT,
+    TIME,
+    TIMESTAMP,
+    TIMESTAMPTZ,
+    UNKNOWN,
+    UUID,
+    Interval,
+    Kind,
+    Row,
+    SqlType,
+    array_of,
+)
+
+Convert = Callable[[Any], Any]
+
+_RANGES = {
+    Kind.SMALLINT: (-(2**15), 2**15 - 1),
+    Kind.INTEGER: (-(2**31), 2**31 - 1),
+    Kind.BIGINT: (-(2**63), 2**63 - 1),
+}
+_INTEGER_MAX = 2**31
+_BIGINT_MAX = 2**63
+
+
+def converter(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], Row]:
+    """A function from given parameters to a row of values of these types."""
+    forms = [_form(one) for one in types]
+    count = len(forms)
+    if count == 1:
+        only = forms[0]
+
+        def convert_one(given: Sequence[Any]) -> Row:
+            if len(given) != 1:
+                raise _wrong_count(1, len(given))
+            value = given[0]
+            return (None if value is None else only(value),)
+
+        return convert_one
+
+    def convert(given: Sequence[Any]) -> Row:
+        if len(given) != count:
+            raise _wrong_count(count, len(given))
+        return tuple([None if v is None else form(v) for form, v in zip(forms, given)])
+
+    return convert
+
+
+def _wrong_count(wanted: int, given: int) -> InvalidInput:
+    return InvalidInput("wrong number of parameters", sqlstate="08P01", wanted=wanted, given=given)
+
+
+def _form(sql_type: SqlType) -> Convert:
+    match sql_type.kind:
+        case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
+            return _integer(sql_type)
+        case Kind.TEXT | Kind.UNKNOWN | Kind.JSON:
+            return lambda value: value if type(value) is str else _text(value, sql_type)
+        case Kind.ARRAY:
+            assert sql_type.element is not None
+            return _array(sql_type.element)
+        case _:
+            return lambda value: _general(value, sql_type)
+
+
+def _integer(sql_type: SqlType) -> Convert:
+    low, high = _RANGES[sql_type.kind]
+
+    def convert(value: Any) -> int:
+        if type(value) is int and low <= value <= high:
+            return value
+        return _other_integer(value, sql_type, low, high)
+
+    return convert
+
+
+def _other_integer(value: Any, sql_type: SqlType, low: int, high: int) -> int:
+    if isinstance(value, str):
+        found: int = parser(sql_type)(value)
+        return found
+    if isinstance(value, bool) or not isinstance(value, int | float | decimal.Decimal):
+        raise _mismatch(value, sql_type)
+    if value != int(value):
+        raise _mismatch(value, sql_type)
+    if not low <= value <= high:
+        raise InvalidInput("value out of range", sqlstate="22003", type=str(sql_type))
+    return int(value)
+
+
+def _array(element: SqlType) -> Convert:
+    form = _form(element)
+
+    def convert(value: Any) -> list[Any]:
+        if isinstance(value, str):
+            found: list[Any] = parser(array_of(element))(value)
+            return found
+        if not isinstance(value, list | tuple):
+            raise _mismatch(value, array_of(element))
+        return [None if item is None else form(item) for item in value]
+
+    return convert
+
+
+def _text(value: Any, sql_type: SqlType) -> str:
+    given = type_of(value)
+    if given.kind is Kind.UNKNOWN or given.element is not None:
+        raise _mismatch(value, sql_type)
+    return str(_cast(value, given, TEXT))
+
+
+def _general(value: Any, sql_type: SqlType) -> Any:
+    given = type_of(value)
+    if isinstance(value, datetime.timedelta):
+        value = _interval(value)
+    if given == sql_type:
+        return _normal(value)
+    if given.kind is Kind.UNKNOWN:
+        return _cast(value, UNKNOWN, sql_type)
+    return _cast(_normal(value), given, sql_type)
+
+
+def _cast(value: Any, source: SqlType, target: SqlType) -> Any:
+    function = cast_function(source, target, Context.ASSIGNMENT)
+    assert callable(function.python)
+    return function.python(value)
+
+
+def _normal(value: Any) -> Any:
+    if isinstance(value, datetime.datetime) and value.tzinfo is not None:
+        return value.astimezone(datetime.UTC)
+    return bytes(value) if isinstance(value, bytearray | memoryview) else value
+
+
+def _interval(value: datetime.timedelta) -> Interval:
+    micros = value // datetime.timedelta(microseconds=1)
+    day = 86_400_000_000
+    days = int(micros / day)
+    return Interval(0, days, micros - days * day)
+
+
+_TYPES: dict[type, SqlType] = {
+    bool: BOOLEAN,
+    float: DOUBLE,
+    decimal.Decimal: NUMERIC,
+    str: UNKNOWN,
+    bytes: BYTEA,
+    bytearray: BYTEA,
+    memoryview: BYTEA,
+    datetime.date: DATE,
+    datetime.time: TIME,
+    datetime.timedelta: INTERVAL,
+    Interval: INTERVAL,
+    uuid.UUID: UUID,
+}
+
+
+def type_of(value: Any) -> SqlType:
+    """The SQL type a Python value has by itself; text has none of its own."""
+    kind = type(value)
+    if kind is int:
+        if -_INTEGER_MAX <= value < _INTEGER_MAX:
+            return INTEGER
+        return BIGINT if -_BIGINT_MAX <= value < _BIGINT_MAX else NUMERIC
+    if isinstance(value, datetime.datetime):
+        return TIMESTAMP if value.tzinfo is None else TIMESTAMPTZ
+    found = _TYPES.get(kind)
+    if found is not None:
+        return found
+    if value is None:
+        return UNKNOWN
+    if isinstance(value, list | tuple):
+        known = [type_of(item) for item in value if item is not None]
+        return array_of(known[0] if known and known[0].kind is not Kind.UNKNOWN else TEXT)
+    for base, sql_type in _TYPES.items():
+        if isinstance(value, base):
+            return sql_type
+    raise InvalidInput("no SQL type for this Python type", sqlstate="42804", type=kind.__name__)
+
+
+def _mismatch(value: Any, sql_type: SqlType) -> InvalidInput:
+    return InvalidInput(
+        "parameter has the wrong type",
+        sqlstate="42804",
+        wanted=str(sql_type),
+        given=type(value).__name__,
+    )

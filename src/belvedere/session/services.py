@@ -1,0 +1,86 @@
+"""What running plans ask of their session: sequences, row ids, system tables, row locks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Sequence
+from belvedere.catalog.relation import compiled_table
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.session.shared import Host
+from belvedere.txn.border import LockRequest
+from belvedere.txn.roots import root_of
+from belvedere.txn.transaction import Transaction
+from belvedere.types import Row
+
+VirtualRows = Callable[[str, str], Iterable[Row]]
+
+
+class SessionServices:
+    """One per session; remembers what `currval` and `lastval` may answer."""
+
+    def __init__(
+        self, host: Host, catalog: Callable[[], Catalog], virtual_rows: VirtualRows
+    ) -> None:
+        self._host = host
+        self._catalog = catalog
+        self._last: dict[int, int] = {}
+        self._latest: int | None = None
+        self.virtual_rows = virtual_rows
+        self.row_id = host.sequences.next_row_id
+        self.transaction: Transaction | None = None
+
+    def next_value(self, sequence: int) -> int:
+        value = self._host.sequences.next_value(self._sequence(sequence))
+        self._last[sequence] = self._latest = value
+        return value
+
+    def current_value(self, sequence: int) -> int:
+        if sequence not in self._last:
+            raise InvalidInput("currval is not yet defined in this session", sqlstate="55000")
+        return self._last[sequence]
+
+    def last_value(self) -> int:
+        if self._latest is None:
+            raise InvalidInput("lastval is not yet defined in this session", sqlstate="55000")
+        return self._latest
+
+    def set_value(self, sequence: int, value: int, called: bool) -> int:
+        found = self._sequence(sequence)
+        if not found.minimum <= value <= found.maximum:
+            raise InvalidInput(
+                "value is out of the sequence's bounds", sqlstate="22003", name=found.name
+            )
+        self._host.sequences.set_value(found, value if called else value - found.increment)
+        if called:
+            self._last[sequence] = value
+        return value
+
+    def _sequence(self, id_: int) -> Sequence:
+        found = self._catalog().get(id_)
+        if not isinstance(found, Sequence):
+            raise InvalidInput("sequence does not exist", sqlstate="42P01", id=id_)
+        return found
+
+    def lock_rows(self, relation: int, keys: list[Row], strength: str, wait: str) -> list[bool]:
+        """FOR UPDATE and the like lock the root of each row, as a write of it would."""
+        if wait:
+            raise Unsupported(f"FOR UPDATE {wait.upper()}", hint="leave it out to wait")
+        transaction = self.transaction
+        if transaction is None:
+            raise Unsupported("row locks outside of a transaction")
+        table = compiled_table(transaction.catalog, relation)
+        find = root_of(transaction.catalog, relation)
+        held = []
+        for key in keys:
+            encoded = table.key.encode(key)
+            value = transaction.get(encoded)
+            if value is None:
+                held.append(False)
+                continue
+            if find is not None:
+                encoded = find(encoded, table.decode(value), transaction)
+            transaction.lock(LockRequest("root", encoded))
+            held.append(True)
+        return held

@@ -1,0 +1,345 @@
+"""One statement's life: text, plan, transaction, rows. A session does not know its door.
+
+    text -> cached plan, or parse and bind
+         -> transaction: the open one, or one of its own (run again when it loses a race)
+         -> rows, then the writes, then constraints that must hold at the end of a statement
+         -> Result
+
+A statement that fails leaves no trace: alone, its transaction is rolled back; inside a transaction
+its changes are, and the transaction is failed until ROLLBACK.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+import threading
+import time
+from collections.abc import Callable, Sequence
+from typing import IO, Any
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_index
+from belvedere.errors import Error, InvalidInput, Retry, Unsupported
+from belvedere.execution.choose import Tier
+from belvedere.execution.run import Interrupt, Run
+from belvedere.plan.functions.function import Environment
+from belvedere.session import front, utility
+from belvedere.session.freshness import FreshnessKind, parse_freshness
+from belvedere.session.prepared import Prepared
+from belvedere.session.result import Result
+from belvedere.session.services import SessionServices
+from belvedere.session.settings import Settings
+from belvedere.session.shared import Shared
+from belvedere.session.transactions import TransactionState
+from belvedere.session.virtual import VirtualTables
+from belvedere.sql.statements import DataPlan, Prepare
+from belvedere.txn.constraints import ForeignKeyParticipant
+from belvedere.txn.transaction import Transaction
+from belvedere.types import Row
+
+CANCELED = "canceled by the user"
+TIMED_OUT = "statement timeout"
+
+
+def _now() -> datetime.datetime:
+    return datetime.datetime.now(datetime.UTC)
+
+
+class Session:
+    """Not for several threads at once; its door sees to that. `cancel` may come from any."""
+
+    def __init__(
+        self,
+        shared: Shared,
+        *,
+        autocommit: bool = True,
+        clock: Callable[[], datetime.datetime] = _now,
+        seed: int | None = None,
+    ) -> None:
+        self.shared = shared
+        self.host = shared.host
+        self.autocommit = autocommit
+        self.settings = Settings()
+        self.transactions = TransactionState(shared.host, self.settings)
+        self.prepared: dict[str, Prepare] = {}
+        self.clock = clock
+        self.random = random.Random(seed)
+        self.virtual = VirtualTables(self)
+        self.services = SessionServices(shared.host, lambda: self.catalog, self.virtual.rows)
+        self.interrupt = Interrupt()
+        self._plans = shared.plans.get
+        self._running = False
+        self._transaction_time: datetime.datetime | None = None
+        self.copy_input: IO[str] | None = None
+        self.copy_output: IO[str] | None = None
+        self.closed = False
+
+    @property
+    def catalog(self) -> Catalog:
+        """As the next statement sees it."""
+        transaction = self.transactions.open
+        return self.host.catalog if transaction is None else transaction.catalog
+
+    @property
+    def token(self) -> str:
+        """What another connection shows to see at least what this session has seen and done."""
+        return self.host.token(self.transactions.position or self.host.position)
+
+    # -- the door's verbs ---------------------------------------------------------------------
+
+    def execute(
+        self, text: str, parameters: Sequence[Any] = (), freshness: str | None = None
+    ) -> Result:
+        """Run every statement of the text; the result is the last one's."""
+        entry = self._plans(text)
+        if entry is not None and entry.tier is self.settings.tier and freshness is None:
+            point = entry.point
+            if point is not None and not self.transactions.failed:
+                return self._point(entry, point, parameters)
+            return self._guarded(lambda: self._cached(entry, parameters))
+        return self._guarded(lambda: self._uncached(text, parameters, freshness))
+
+    def _point(self, entry: Prepared, point: Any, parameters: Sequence[Any]) -> Result:
+        """A cached point read: no Run, and no transaction when there is none yet."""
+        started = time.perf_counter()
+        transaction = self.transactions.open
+        if transaction is None and self.autocommit:
+            reader = self.shared.newest_reader()
+        else:
+            reader = transaction or self.begin_implicit()
+        if reader.catalog is not entry.catalog:
+            return self._guarded(lambda: self._cached(entry, parameters))
+        try:
+            rows = point(reader, entry.convert(parameters))
+        except BaseException:
+            self._failed_statement()
+            raise
+        record = entry.record
+        record.calls += 1
+        record.rows += len(rows)
+        record.total_us += (time.perf_counter() - started) * 1e6
+        return Result("SELECT", entry.data.plan.fields, rows, len(rows))
+
+    def commit(self) -> None:
+        self.transactions.commit()
+
+    def rollback(self) -> None:
+        self.transactions.rollback()
+
+    def cancel(self) -> None:
+        """Stop the running statement, if there is one; from any thread."""
+        if self._running:
+            self.interrupt.stop(CANCELED)
+
+    def close(self) -> None:
+        self.closed = True
+        self.transactions.rollback()
+
+    # -- one text -----------------------------------------------------------------------------
+
+    def _guarded(self, action: Callable[[], Result]) -> Result:
+        """Run with timeout, cancel, and errors that fit the door."""
+        timeout_ms = self.settings.get("statement_timeout")
+        timer = None
+        self.interrupt.clear()
+        self._running = True
+        if timeout_ms:
+            timer = threading.Timer(timeout_ms / 1000, self.interrupt.stop, (TIMED_OUT,))
+            timer.daemon = True
+            timer.start()
+        try:
+            return action()
+        except RecursionError:
+            raise InvalidInput("statement is too complex", sqlstate="54001") from None
+        finally:
+            self._running = False
+            if timer is not None:
+                timer.cancel()
+
+    def _cached(self, entry: Prepared, parameters: Sequence[Any]) -> Result:
+        if entry.catalog is not self.catalog:
+            return self._uncached(entry.record.text, parameters, None)
+        return self.run_data(entry, parameters)
+
+    def _uncached(self, text: str, parameters: Sequence[Any], freshness: str | None) -> Result:
+        if freshness is not None:
+            self._require_floor(freshness)
+        found = front.parse(text)
+        result = Result("")
+        for parsed in found:
+            alone = len(found) == 1
+            result = self._run_statement(text, parsed, parameters if alone else (), keep=alone)
+        return result
+
+    def _require_floor(self, freshness: str) -> None:
+        """A token is a floor for the snapshot; base tables are otherwise always at the newest."""
+        wanted = parse_freshness(freshness)
+        if wanted.kind is FreshnessKind.TOKEN:
+            position = self.host.position_of(wanted.token)
+            self.transactions.floor = max(self.transactions.floor, position)
+
+    def _run_statement(
+        self, text: str, parsed: Any, parameters: Sequence[Any], *, keep: bool
+    ) -> Result:
+        try:
+            statement = front.bind(self, text, parsed, parameters)
+        except Error:
+            self.transactions.require_usable()
+            self._failed_statement()
+            raise
+        if isinstance(statement, DataPlan):
+            entry = self.prepare(statement, text[parsed.start : parsed.end])
+            if keep and front.is_cacheable(statement):
+                self.shared.plans.put(text, entry)
+                entry.record.text = text
+            return self.run_data(entry, parameters)
+        return utility.run(self, statement, parameters)
+
+    def prepare(self, data: DataPlan, text: str, tier: Tier | None = None) -> Prepared:
+        record = self.shared.statistics.record_for(text)
+        return Prepared(self.catalog, data, tier or self.settings.tier, self.shared, record)
+
+    def door_input(self) -> IO[str]:
+        if self.copy_input is None:
+            raise Unsupported("COPY FROM STDIN", hint="name a file, or use \\copy in the shell")
+        return self.copy_input
+
+    def door_output(self) -> IO[str]:
+        if self.copy_output is None:
+            raise Unsupported("COPY TO STDOUT", hint="name a file, or use \\copy in the shell")
+        return self.copy_output
+
+    # -- data statements ----------------------------------------------------------------------
+
+    def run_data(self, entry: Prepared, parameters: Sequence[Any]) -> Result:
+        self.transactions.require_usable()
+        started = time.perf_counter()
+        record = entry.record
+        try:
+            values = entry.convert(parameters)
+            result = self.in_transaction(
+                entry.data.changes, lambda t: run_plan(self, t, entry, values)
+            )
+        except BaseException:
+            record.errors += 1
+            raise
+        spent = (time.perf_counter() - started) * 1e6
+        record.calls += 1
+        record.rows += max(result.affected, 0)
+        record.total_us += spent
+        record.max_us = max(record.max_us, spent)
+        return result
+
+    def in_transaction(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:
+        state = self.transactions
+        if state.open is None:
+            return self._alone(changes, action)
+        state.require_usable()
+        return self._inside(state.open, changes, action)
+
+    def _alone(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:
+        """In a transaction of its own; when it loses a race, nothing was seen and it runs again."""
+        state = self.transactions
+        attempts = self.host.config.statement_retries_max
+        while True:
+            transaction = self.begin_implicit()
+            try:
+                result = self._inside(transaction, changes, action)
+                if self.autocommit:
+                    state.commit()
+                return result
+            except Retry as lost:
+                state.rollback()
+                attempts -= 1
+                if attempts < 0:
+                    raise
+                state.floor = max(state.floor, lost.lost_to)
+            except BaseException:
+                if self.autocommit:
+                    state.rollback()
+                raise
+
+    def _inside(
+        self, transaction: Transaction, changes: bool, action: Callable[[Transaction], Result]
+    ) -> Result:
+        state = self.transactions
+        if changes and state.read_only:
+            self._failed_statement()
+            raise InvalidInput("cannot change data in a read-only transaction", sqlstate="25006")
+        transaction.begin_statement()
+        self.services.transaction = transaction
+        single = self.autocommit and not state.explicit
+        savepoint = transaction.savepoint() if changes and not single else None
+        try:
+            result = action(transaction)
+            if savepoint is not None:
+                self.check_constraints(transaction)
+            return result
+        except BaseException:
+            if savepoint is not None and not transaction.ended:
+                transaction.rollback_to(savepoint)
+            self._failed_statement()
+            raise
+
+    def check_constraints(self, transaction: Transaction) -> None:
+        """Constraints that must hold at the end of every statement, not only at commit."""
+        changes = transaction.changes
+        relations = frozenset([change.relation for change in changes])
+        catalog = transaction.catalog
+        for relation in relations:
+            for index in catalog.indexes_of(relation):
+                if index.unique:
+                    transaction.get(compiled_index(catalog, index.id).start)  # makes its entries
+                    break
+        for participant in self.host.participants_for(catalog, relations):
+            if isinstance(participant, ForeignKeyParticipant):
+                deferred = participant.initially_deferred
+                if participant.deferrable and self.transactions.deferred is not None:
+                    deferred = self.transactions.deferred
+                if not deferred:
+                    participant.check(changes, transaction)
+
+    def _failed_statement(self) -> None:
+        if self.transactions.open is not None:
+            self.transactions.failed = True
+
+    def begin_implicit(self) -> Transaction:
+        self._transaction_time = None
+        return self.transactions.begin(explicit=False)
+
+    def begin_explicit(self, isolation: Any = None) -> Transaction:
+        self._transaction_time = None
+        return self.transactions.begin(explicit=True, isolation=isolation)
+
+    def environment(self) -> Environment:
+        now = self.clock()
+        if self._transaction_time is None:
+            self._transaction_time = now
+        return Environment(self._transaction_time, now, self.clock, self.random)
+
+    def new_run(self, reader: Any, parameters: Row, *, environment: bool = True) -> Run:
+        return Run(
+            reader,
+            parameters,
+            self.environment() if environment else None,  # type: ignore[arg-type]
+            self.services,
+            self.interrupt,
+        )
+
+
+def run_plan(session: Session, transaction: Transaction, entry: Prepared, values: Row) -> Result:
+    """Read everything, then write everything."""
+    data = entry.data
+    run = session.new_run(transaction, values, environment=entry.needs_environment)
+    found = entry.rows(run)
+    table = getattr(found, "table", None)
+    rows = [] if table is not None else list(found)
+    affected = len(rows) if table is None else table.num_rows
+    for write in run.changes:
+        write.apply(transaction)
+        if write.node is entry.target:
+            affected = write.affected
+    if not data.returns:
+        return Result(data.verb.upper(), None, None, affected)
+    return Result(data.verb.upper(), data.plan.fields, rows, affected, table)

@@ -1,0 +1,187 @@
+"""Settings of a session: SET, SHOW and RESET, with PostgreSQL's names where it has one.
+
+A setting is text to its user; `parse` turns it into what the session works with and refuses what
+cannot be right. SET LOCAL and everything set inside a transaction that is rolled back go back to
+what they were.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.execution.choose import Tier
+from belvedere.session.freshness import parse_freshness
+from belvedere.txn.border import READ_COMMITTED, SERIALIZABLE, SNAPSHOT, Isolation
+
+_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
+_ON = {"on": True, "true": True, "yes": True, "1": True}
+_OFF = {"off": False, "false": False, "no": False, "0": False}
+
+ISOLATIONS = {
+    "read uncommitted": READ_COMMITTED,
+    "read committed": READ_COMMITTED,
+    "repeatable read": SNAPSHOT,
+    "snapshot": SNAPSHOT,
+    "serializable": SERIALIZABLE,
+}
+
+
+class Setting(NamedTuple):
+    name: str
+    default: str
+    parse: Callable[[str], Any]
+    description: str
+    fixed: bool = False
+
+
+def duration_ms(text: str) -> int:
+    found = _DURATION.fullmatch(text)
+    if found is None:
+        raise InvalidInput(
+            "invalid duration", sqlstate="22023", text=text, hint="write it like '500 ms' or '2 s'"
+        )
+    return int(float(found[1]) * _UNITS_MS[found[2] or "ms"])
+
+
+def boolean(text: str) -> bool:
+    known = _ON | _OFF
+    if text.lower() not in known:
+        raise InvalidInput("invalid boolean", sqlstate="22023", text=text)
+    return known[text.lower()]
+
+
+def isolation(text: str) -> Isolation:
+    found: Isolation = one_of("isolation level", ISOLATIONS, text)
+    return found
+
+
+def one_of(what: str, known: dict[str, Any], text: str) -> Any:
+    if text.lower() not in known:
+        raise InvalidInput(
+            f"invalid {what}", sqlstate="22023", text=text, hint=f"one of {', '.join(known)}"
+        )
+    return known[text.lower()]
+
+
+def _tier(text: str) -> Tier:
+    found: Tier = one_of("tier", {tier.value: tier for tier in Tier}, text)
+    return found
+
+
+def _time_zone(text: str) -> str:
+    if text.lower() not in ("utc", "etc/utc", "gmt", "default", "0"):
+        raise Unsupported(
+            "time zone other than UTC", name=text, hint="use AT TIME ZONE in the statement"
+        )
+    return "UTC"
+
+
+def _only(*values: str) -> Callable[[str], str]:
+    known = {value.lower(): value for value in values}
+    return lambda text: str(one_of("value", known, text.strip("'\"")))
+
+
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(part.strip().strip('"') for part in text.split(",") if part.strip())
+
+
+SETTINGS = {
+    setting.name: setting
+    for setting in (
+        Setting("tier", "auto", _tier, "who answers: direct, duckdb or auto"),
+        Setting("freshness", "session", parse_freshness, "how fresh views must be"),
+        Setting(
+            "statement_timeout", "0", duration_ms, "how long a statement may take; 0: any time"
+        ),
+        Setting("lock_timeout", "0", duration_ms, "how long a lock may be waited for; 0: default"),
+        Setting("default_transaction_isolation", "repeatable read", isolation, "of transactions"),
+        Setting("default_transaction_read_only", "off", boolean, "of transactions"),
+        Setting("transaction_isolation", "repeatable read", isolation, "of this transaction"),
+        Setting("transaction_read_only", "off", boolean, "of this transaction"),
+        Setting("search_path", '"$user", public', _names, "where unqualified names are looked up"),
+        Setting("application_name", "", str, "the name the client gave itself"),
+        Setting("timezone", "UTC", _time_zone, "of TIMESTAMP WITH TIME ZONE"),
+        Setting("datestyle", "ISO, MDY", _only("ISO, MDY", "ISO"), "how dates are written"),
+        Setting("intervalstyle", "postgres", _only("postgres"), "how intervals are written"),
+        Setting("client_encoding", "UTF8", _only("UTF8", "UTF-8", "unicode"), "of text"),
+        Setting("standard_conforming_strings", "on", _only("on"), "backslashes are plain"),
+        Setting("extra_float_digits", "1", int, "accepted and ignored: floats are exact"),
+        Setting("client_min_messages", "notice", str, "which notices are sent"),
+        Setting("row_security", "off", boolean, "accepted; there is none"),
+        Setting("server_version", "16.0", str, "the PostgreSQL whose dialect is spoken", True),
+        Setting("server_encoding", "UTF8", str, "of text", True),
+        Setting("integer_datetimes", "on", str, "always", True),
+    )
+}
+
+
+class Settings:
+    """The values of one session. `get` gives the parsed value."""
+
+    def __init__(self) -> None:
+        self._texts = {name: setting.default for name, setting in SETTINGS.items()}
+        self._values = {name: setting.parse(setting.default) for name, setting in SETTINGS.items()}
+        self._before: dict[str, str] = {}
+        self._local: dict[str, str] = {}
+        self.tier: Tier = self._values["tier"]
+        self.version = 0
+
+    def known(self) -> dict[str, Setting]:
+        return SETTINGS
+
+    def get(self, name: str) -> Any:
+        return self._values[name]
+
+    def show(self, name: str) -> str:
+        return self._texts[known(name).name]
+
+    def set(self, name: str, text: str | None, *, local: bool = False) -> None:
+        """None: the default. Inside a transaction the old value is kept for `rolled_back`."""
+        setting = known(name)
+        if setting.fixed:
+            raise InvalidInput("setting cannot be changed", sqlstate="55P02", name=setting.name)
+        value = setting.default if text is None else text
+        parsed = setting.parse(value)
+        kept = self._local if local else self._before
+        kept.setdefault(setting.name, self._texts[setting.name])
+        self._put(setting.name, value, parsed)
+
+    def reset(self, name: str) -> None:
+        if name == "all":
+            for setting in SETTINGS.values():
+                if not setting.fixed:
+                    self.set(setting.name, None)
+        else:
+            self.set(name, None)
+
+    def _put(self, name: str, text: str, value: Any) -> None:
+        self._texts[name] = text
+        self._values[name] = value
+        self.version += 1
+        if name == "tier":
+            self.tier = value
+
+    def ended(self, *, committed: bool) -> None:
+        """A transaction is over: local settings end, and uncommitted ones are taken back."""
+        back = self._local if committed else self._local | self._before
+        for name, text in back.items():
+            self._put(name, text, SETTINGS[name].parse(text))
+        self._local, self._before = {}, {}
+
+
+def known(name: str) -> Setting:
+    setting = SETTINGS.get(name.lower())
+    if setting is not None:
+        return setting
+    near = difflib.get_close_matches(name.lower(), SETTINGS, n=3)
+    raise InvalidInput(
+        "unrecognized configuration parameter",
+        sqlstate="42704",
+        hint=f"did you mean {', '.join(near)}?" if near else None,
+        name=name,
+    )

@@ -1,0 +1,130 @@
+"""What all sessions of one open store share: the DuckDB engine, plans, statistics, sizes.
+
+`Host` is what a session needs of the database below its door; the database satisfies it without
+knowing sessions.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import Any, Protocol
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Table
+from belvedere.catalog.relation import compiled_table
+from belvedere.config import Config
+from belvedere.execution.duck.engine import DuckEngine
+from belvedere.session.statistics import StatementStatistics
+from belvedere.txn.border import SNAPSHOT, Isolation, Participant, Reader
+from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.locks import LockTable
+from belvedere.txn.log import Log
+from belvedere.txn.sequences import Sequences
+from belvedere.txn.transaction import Transaction
+
+PLANS_KEPT = 2_000
+SIZE_ROWS_MAX = 20_000
+SIZE_POSITIONS = 1_000
+UNKNOWN_ROWS = 1_000.0
+
+
+class Host(Protocol):
+    """An open store, as sessions see it."""
+
+    config: Config
+    sequences: Sequences
+    visibility: Visibility
+    locks: LockTable
+    log: Log
+
+    @property
+    def catalog(self) -> Catalog: ...
+
+    @property
+    def position(self) -> int: ...
+
+    def begin(
+        self, isolation: Isolation = SNAPSHOT, *, at_least: int = 0, wait_s: float = 30.0
+    ) -> Transaction: ...
+
+    def change_schema(self, change: Callable[[Edit], Any]) -> Any: ...
+
+    def participants_for(
+        self, catalog: Catalog, relations: frozenset[int]
+    ) -> tuple[Participant, ...]: ...
+
+    def token(self, position: int) -> str: ...
+
+    def position_of(self, text: str) -> int: ...
+
+
+class Shared:
+    def __init__(self, host: Host, memory_limit_mb: int = 1024) -> None:
+        self.host = host
+        self.engine = DuckEngine(memory_limit_mb)
+        self.statistics = StatementStatistics()
+        self.plans = PlanCache(PLANS_KEPT)
+        self._sizes: dict[int, tuple[int, float]] = {}
+        self._published: tuple[object, Reader] | None = None
+
+    def newest_reader(self) -> Reader:
+        """A reader of what is published now, for one get: it holds no snapshot, so a second read
+        may see more than the first."""
+        published = self.host.visibility.published
+        known = self._published
+        if known is not None and known[0] is published:
+            return known[1]
+        reader = self.host.visibility.reader(published)
+        self._published = (published, reader)
+        return reader
+
+    def size_of(self, relation: int) -> float:
+        """About how many rows a table has: counted up to a bound, again when much has happened."""
+        position = self.host.position
+        known = self._sizes.get(relation)
+        if known is not None and position - known[0] < SIZE_POSITIONS:
+            return known[1]
+        rows = self._count(relation)
+        self._sizes[relation] = (position, rows)
+        return rows
+
+    def _count(self, relation: int) -> float:
+        catalog = self.host.catalog
+        if not isinstance(catalog.get(relation), Table):
+            return UNKNOWN_ROWS
+        table = compiled_table(catalog, relation)
+        reader, rows = self.newest_reader(), 0
+        for values in reader.scan_values(table.start, table.end):
+            rows += len(values)
+            if rows >= SIZE_ROWS_MAX:
+                return float(rows) * 10
+        return float(rows)
+
+    def forget_sizes(self) -> None:
+        self._sizes.clear()
+
+    def close(self) -> None:
+        self.engine.close()
+
+
+class PlanCache:
+    """Prepared statements by text; the least recently used go first. A plan is of one catalog."""
+
+    def __init__(self, size: int) -> None:
+        self._size = size
+        self._mutex = threading.Lock()
+        self._entries: OrderedDict[Any, Any] = OrderedDict()
+        self.get = self._entries.get  # without the lock: a dict read is atomic
+
+    def put(self, key: Any, entry: Any) -> None:
+        with self._mutex:
+            self._entries[key] = entry
+            self._entries.move_to_end(key)
+            while len(self._entries) > self._size:
+                self._entries.popitem(last=False)
+
+    def __len__(self) -> int:
+        return len(self._entries)

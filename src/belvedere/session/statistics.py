@@ -1,0 +1,39 @@
+"""What the database has been asked: per statement text, how often, how long, how many rows."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass
+
+STATEMENTS_KEPT = 5_000
+
+
+@dataclass(slots=True)
+class StatementRecord:
+    text: str
+    calls: int = 0
+    rows: int = 0
+    total_us: float = 0.0
+    max_us: float = 0.0
+    errors: int = 0
+    tier: str = ""
+
+
+class StatementStatistics:
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._records: dict[str, StatementRecord] = {}
+
+    def record_for(self, text: str) -> StatementRecord:
+        """The record of a text, to be counted on; the oldest is dropped when there are too many."""
+        with self._mutex:
+            found = self._records.get(text)
+            if found is None:
+                if len(self._records) >= STATEMENTS_KEPT:
+                    self._records.pop(next(iter(self._records)))
+                found = self._records[text] = StatementRecord(text)
+            return found
+
+    def records(self) -> list[StatementRecord]:
+        with self._mutex:
+            return list(self._records.values())

@@ -1,0 +1,164 @@
+"""CSV and PostgreSQL's text format: records of a file, with NULL told apart from empty text.
+
+In CSV an unquoted NULL string (by default nothing at all) is NULL and a quoted one is text, which
+the csv module cannot tell; so the records are split here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from typing import IO, NamedTuple
+
+from belvedere.errors import InvalidInput, Unsupported
+
+Record = list[str | None]
+
+_ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
+_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_TO_ESCAPE = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
+
+
+class Style(NamedTuple):
+    csv: bool
+    delimiter: str
+    null: str
+    header: bool
+    quote: str = '"'
+    escape: str = '"'
+
+
+def style_of(form: str, options: dict[str, str]) -> Style:
+    csv = form == "csv"
+    known = {"delimiter", "null", "header", "quote", "escape", "format", "encoding"}
+    unknown = set(options) - known
+    if unknown:
+        raise Unsupported("COPY option", name=", ".join(sorted(unknown)))
+    header = options.get("header", "false").lower() in ("true", "on", "1", "match")
+    quote = options.get("quote", '"')
+    return Style(
+        csv,
+        options.get("delimiter", "," if csv else "\t"),
+        options.get("null", "" if csv else "\\N"),
+        header,
+        quote,
+        options.get("escape", quote),
+    )
+
+
+def read(lines: Iterable[str], style: Style) -> Iterator[tuple[int, Record]]:
+    """The records after the header, each with the number of its first line."""
+    records = _read_csv(lines, style) if style.csv else _read_text(lines, style)
+    if style.header:
+        next(records, None)
+    return records
+
+
+def _read_text(lines: Iterable[str], style: Style) -> Iterator[tuple[int, Record]]:
+    for number, line in enumerate(lines, 1):
+        body = line.rstrip("\r\n")
+        if body == "\\.":
+            return
+        parts = body.split(style.delimiter)
+        yield number, [None if part == style.null else _unescaped(part) for part in parts]
+
+
+def _unescaped(text: str) -> str:
+    if "\\" not in text:
+        return text
+    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text)
+
+
+def _read_csv(lines: Iterable[str], style: Style) -> Iterator[tuple[int, Record]]:
+    pending, first = "", 0
+    for number, line in enumerate(lines, 1):
+        if not pending:
+            if line.rstrip("\r\n") == "\\.":
+                return
+            if style.quote not in line:
+                fields = line.rstrip("\r\n").split(style.delimiter)
+                yield number, [None if field == style.null else field for field in fields]
+                continue
+            first = number
+        pending += line
+        record = _split(pending, style)
+        if record is not None:
+            yield first, record
+            pending = ""
+    if pending:
+        raise InvalidInput("unterminated CSV quoted field", sqlstate="22P04", line=first)
+
+
+def _split(text: str, style: Style) -> Record | None:
+    """The fields of a record, or None when a quoted field goes on in the next line."""
+    body = text.rstrip("\r\n")
+    fields: Record = []
+    at, size = 0, len(body)
+    while True:
+        if body.startswith(style.quote, at):
+            found = _quoted(text, at + 1, style)
+            if found is None:
+                return None
+            value, at = found
+            end = body.find(style.delimiter, at)
+            end = size if end < 0 else end
+            fields.append(value + body[at:end])
+        else:
+            end = body.find(style.delimiter, at)
+            end = size if end < 0 else end
+            part = body[at:end]
+            fields.append(None if part == style.null else part)
+        if end >= size:
+            return fields
+        at = end + len(style.delimiter)
+
+
+def _quoted(text: str, at: int, style: Style) -> tuple[str, int] | None:
+    parts = []
+    while True:
+        found = text.find(style.quote, at)
+        escaped = text.find(style.escape, at) if style.escape != style.quote else -1
+        if 0 <= escaped < found:
+            parts.append(text[at:escaped] + text[escaped + 1 : escaped + 2])
+            at = escaped + 2
+            continue
+        if found < 0:
+            return None
+        parts.append(text[at:found])
+        if style.escape == style.quote and text.startswith(style.quote, found + 1):
+            parts.append(style.quote)
+            at = found + 2
+            continue
+        return "".join(parts), found + 1
+
+
+def write(out: IO[str], style: Style, names: list[str], records: Iterable[Record]) -> int:
+    count = 0
+    if style.header:
+        out.write(style.delimiter.join(_csv_field(name, style) for name in names) + "\n")
+    field = _csv_field if style.csv else _text_field
+    for record in records:
+        out.write(style.delimiter.join(field(value, style) for value in record) + "\n")
+        count += 1
+    return count
+
+
+def _csv_field(value: str | None, style: Style) -> str:
+    if value is None:
+        return style.null
+    special = (style.delimiter, style.quote, "\n", "\r")
+    if value == style.null or value == "\\." or any(one in value for one in special):
+        inner = value.replace(style.escape, style.escape * 2)
+        if style.escape != style.quote:
+            inner = inner.replace(style.quote, style.escape + style.quote)
+        return f"{style.quote}{inner}{style.quote}"
+    return value
+
+
+def _text_field(value: str | None, style: Style) -> str:
+    if value is None:
+        return style.null
+    text = "".join(_TO_ESCAPE.get(sign, sign) for sign in value)
+    return (
+        text.replace(style.delimiter, "\\" + style.delimiter) if style.delimiter != "\t" else text
+    )

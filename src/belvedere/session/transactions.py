@@ -1,0 +1,151 @@
+"""The transaction a session is in: begun, failed, with savepoints, ended.
+
+    none ----begin----> open ----error----> failed ----rollback----> none
+      ^                  |  ^                  |
+      +--commit/rollback-+  +--rollback to-----+
+
+A failed transaction takes nothing but ROLLBACK and ROLLBACK TO (25P02); COMMIT of it rolls back, as
+in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Index, State
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.session.settings import Settings
+from belvedere.session.shared import Host
+from belvedere.txn.border import Isolation
+from belvedere.txn.schema import apply_edit
+from belvedere.txn.transaction import Savepoint, Transaction
+
+
+class Named(NamedTuple):
+    name: str
+    savepoint: Savepoint
+    catalog: Catalog
+
+
+class TransactionState:
+    __slots__ = (
+        "_host",
+        "_savepoints",
+        "_settings",
+        "deferred",
+        "explicit",
+        "failed",
+        "floor",
+        "open",
+        "position",
+        "read_only",
+    )
+
+    def __init__(self, host: Host, settings: Settings) -> None:
+        self._host = host
+        self._settings = settings
+        self.open: Transaction | None = None
+        self.explicit = False
+        self.failed = False
+        self.read_only = False
+        self.deferred: bool | None = None  # SET CONSTRAINTS ALL; None: as each constraint says
+        self.floor = 0  # the next snapshot is at least this position
+        self.position = 0  # of the last commit, or of the last snapshot read
+        self._savepoints: list[Named] = []
+
+    def begin(self, *, explicit: bool, isolation: Isolation | None = None) -> Transaction:
+        level = isolation or self._settings.get("default_transaction_isolation")
+        self.open = self._host.begin(level, at_least=self.floor)
+        self.position = max(self.position, self.open.position)
+        self.explicit = explicit
+        self.failed = False
+        self.read_only = self._settings.get("default_transaction_read_only")
+        return self.open
+
+    def require_usable(self) -> None:
+        if self.failed:
+            raise InvalidInput(
+                "current transaction is aborted",
+                sqlstate="25P02",
+                hint="end it with ROLLBACK, or go back with ROLLBACK TO",
+            )
+
+    def commit(self) -> bool:
+        """False when there was nothing but a failed transaction, which is rolled back."""
+        transaction, failed = self.open, self.failed
+        if transaction is None:
+            return True
+        if failed:
+            self.rollback()
+            return False
+        self._forget()
+        try:
+            self.position = max(self.position, transaction.commit().position)
+            self.floor = max(self.floor, self.position)
+        except BaseException:
+            self._settings.ended(committed=False)
+            raise
+        self._settings.ended(committed=True)
+        return True
+
+    def rollback(self) -> None:
+        transaction = self.open
+        self._forget()
+        if transaction is not None:
+            transaction.rollback()
+            self._settings.ended(committed=False)
+
+    def _forget(self) -> None:
+        self.open, self.explicit, self.failed, self.deferred = None, False, False, None
+        self._savepoints.clear()
+
+    # -- savepoints ---------------------------------------------------------------------------
+
+    def savepoint(self, name: str) -> None:
+        transaction = self._required("SAVEPOINT")
+        self._savepoints.append(Named(name, transaction.savepoint(), transaction.catalog))
+
+    def rollback_to(self, name: str) -> None:
+        transaction = self._required("ROLLBACK TO SAVEPOINT")
+        at = self._find(name)
+        transaction.rollback_to(self._savepoints[at].savepoint)
+        self.show_catalog(self._savepoints[at].catalog)
+        del self._savepoints[at + 1 :]
+        self.failed = False
+
+    def release(self, name: str) -> None:
+        self._required("RELEASE SAVEPOINT")
+        self.require_usable()
+        del self._savepoints[self._find(name) :]
+
+    def _required(self, what: str) -> Transaction:
+        if self.open is None:
+            raise InvalidInput(f"{what} can only be used in transaction blocks", sqlstate="25P01")
+        return self.open
+
+    def _find(self, name: str) -> int:
+        for at in range(len(self._savepoints) - 1, -1, -1):
+            if self._savepoints[at].name == name:
+                return at
+        raise InvalidInput("savepoint does not exist", sqlstate="3B001", name=name)
+
+    # -- the catalog inside a transaction -----------------------------------------------------
+
+    def apply(self, edit: Edit) -> None:
+        """Make a catalog change part of the open transaction, which sees it from now on."""
+        assert self.open is not None
+        changed = edit.objects()
+        for item in changed.values():
+            if isinstance(item, Index) and item.state is State.BUILDING:
+                raise Unsupported(
+                    "filling an index inside of a transaction that has changes",
+                    hint="commit first",
+                )
+        apply_edit(self.open, edit)
+        self.show_catalog(edit.before.replaced(changed))
+
+    def show_catalog(self, catalog: Catalog) -> None:
+        assert self.open is not None
+        self.open.snapshot = self.open.snapshot._replace(catalog=catalog)

@@ -1,0 +1,244 @@
+"""Statements that are not data: transactions, settings, prepared statements, and the way to DDL,
+EXPLAIN and COPY."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.direct.context import Context
+from belvedere.plan import expressions as e
+from belvedere.plan.fields import Field
+from belvedere.session import copying, explain, front
+from belvedere.session.definitions import run_definition
+from belvedere.session.result import Result
+from belvedere.session.settings import ISOLATIONS, SETTINGS
+from belvedere.sql import statements as s
+from belvedere.txn.border import LockRequest
+from belvedere.types import TEXT
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+Handler = Callable[["Session", Any, Sequence[Any]], Result]
+
+
+def run(session: Session, statement: s.Statement, parameters: Sequence[Any]) -> Result:
+    handler = _HANDLERS.get(type(statement))
+    if type(statement) not in _IN_FAILED:
+        session.transactions.require_usable()
+    if handler is not None:
+        return handler(session, statement, parameters)
+    return run_definition(session, statement)
+
+
+# -- transactions ----------------------------------------------------------------------------------
+
+
+def _begin(session: Session, statement: s.Begin, _: Sequence[Any]) -> Result:
+    state = session.transactions
+    if state.open is not None and state.explicit:
+        return Result("BEGIN")  # PostgreSQL warns and goes on
+    if state.open is None:
+        isolation = ISOLATIONS.get(statement.modes.isolation or "")
+        session.begin_explicit(isolation)
+    state.explicit = True
+    if statement.modes.read_only is not None:
+        state.read_only = statement.modes.read_only
+    return Result("BEGIN")
+
+
+def _commit(session: Session, statement: s.Commit, _: Sequence[Any]) -> Result:
+    done = session.transactions.commit()
+    if statement.chain:
+        session.begin_explicit()
+    return Result("COMMIT" if done else "ROLLBACK")
+
+
+def _rollback(session: Session, statement: s.Rollback, _: Sequence[Any]) -> Result:
+    session.transactions.rollback()
+    if statement.chain:
+        session.begin_explicit()
+    return Result("ROLLBACK")
+
+
+def _savepoint(session: Session, statement: s.Savepoint, _: Sequence[Any]) -> Result:
+    _ensure_begun(session)
+    session.transactions.savepoint(statement.name)
+    return Result("SAVEPOINT")
+
+
+def _release(session: Session, statement: s.ReleaseSavepoint, _: Sequence[Any]) -> Result:
+    session.transactions.release(statement.name)
+    return Result("RELEASE")
+
+
+def _rollback_to(session: Session, statement: s.RollbackTo, _: Sequence[Any]) -> Result:
+    session.transactions.rollback_to(statement.name)
+    return Result("ROLLBACK")
+
+
+def _ensure_begun(session: Session) -> None:
+    """Without autocommit every statement is in a transaction, the first of them begins it."""
+    if session.transactions.open is None and not session.autocommit:
+        session.begin_implicit()
+
+
+def _set_transaction(session: Session, statement: s.SetTransaction, _: Sequence[Any]) -> Result:
+    modes, state = statement.modes, session.transactions
+    if statement.session:
+        if modes.isolation is not None:
+            session.settings.set("default_transaction_isolation", modes.isolation)
+        if modes.read_only is not None:
+            value = "on" if modes.read_only else "off"
+            session.settings.set("default_transaction_read_only", value)
+        return Result("SET")
+    _ensure_begun(session)
+    if state.open is None:
+        return Result("SET")  # PostgreSQL warns that there is no transaction
+    wanted = ISOLATIONS.get(modes.isolation or "")
+    if wanted is not None and wanted is not state.open.isolation:
+        if state.open.changes:
+            raise InvalidInput("isolation level must be set before any statement", sqlstate="25001")
+        explicit = state.explicit
+        state.rollback()
+        session.begin_explicit(wanted)
+        state.explicit = explicit
+    if modes.read_only is not None:
+        state.read_only = modes.read_only
+    return Result("SET")
+
+
+def _set_constraints(session: Session, statement: s.SetConstraints, _: Sequence[Any]) -> Result:
+    if statement.names:
+        raise Unsupported("SET CONSTRAINTS of single names", hint="use SET CONSTRAINTS ALL")
+    session.transactions.deferred = statement.deferred
+    if not statement.deferred and session.transactions.open is not None:
+        session.check_constraints(session.transactions.open)
+    return Result("SET CONSTRAINTS")
+
+
+def _lock_table(session: Session, statement: s.LockTable, _: Sequence[Any]) -> Result:
+    transaction = session.transactions.open
+    if transaction is None or (session.autocommit and not session.transactions.explicit):
+        raise InvalidInput("LOCK TABLE can only be used in transaction blocks", sqlstate="25P01")
+    if statement.nowait:
+        raise Unsupported("LOCK TABLE NOWAIT")
+    for name in statement.names:
+        item = transaction.catalog.find(name.name, name.schema or "public")
+        if item is None:
+            raise InvalidInput("table does not exist", sqlstate="42P01", name=str(name))
+        shared = "share" in statement.mode and "exclusive" not in statement.mode
+        transaction.lock(LockRequest("table", item.id.to_bytes(4), shared=shared))
+    return Result("LOCK TABLE")
+
+
+# -- settings --------------------------------------------------------------------------------------
+
+
+def _set(session: Session, statement: s.SetVariable, _: Sequence[Any]) -> Result:
+    session.settings.set(statement.name, statement.value, local=statement.local)
+    if session.transactions.open is None:
+        session.settings.ended(committed=not statement.local)
+    return Result("SET")
+
+
+def _reset(session: Session, statement: s.ResetVariable, _: Sequence[Any]) -> Result:
+    session.settings.reset(statement.name)
+    if session.transactions.open is None:
+        session.settings.ended(committed=True)
+    return Result("RESET")
+
+
+def _show(session: Session, statement: s.ShowVariable, _: Sequence[Any]) -> Result:
+    settings = session.settings
+    if statement.name == "all":
+        fields = (Field("name", TEXT), Field("setting", TEXT), Field("description", TEXT))
+        rows = [(one.name, settings.show(one.name), one.description) for one in SETTINGS.values()]
+        return Result("SHOW", fields, rows, len(rows))
+    value = settings.show(statement.name)
+    if statement.name == "transaction_isolation" and session.transactions.open is not None:
+        value = session.transactions.open.isolation.name
+    return Result("SHOW", (Field(statement.name.lower(), TEXT),), [(value,)], 1)
+
+
+# -- prepared statements ---------------------------------------------------------------------------
+
+
+def _prepare(session: Session, statement: s.Prepare, _: Sequence[Any]) -> Result:
+    if statement.name in session.prepared:
+        raise InvalidInput(
+            "prepared statement already exists", sqlstate="42P05", name=statement.name
+        )
+    front.bind_prepared(session, statement)  # a statement that cannot be right is refused now
+    session.prepared[statement.name] = statement
+    return Result("PREPARE")
+
+
+def _execute(session: Session, statement: s.Execute, parameters: Sequence[Any]) -> Result:
+    found = session.prepared.get(statement.name)
+    if found is None:
+        raise InvalidInput(
+            "prepared statement does not exist", sqlstate="26000", name=statement.name
+        )
+    values = tuple(evaluate(session, one, parameters) for one in statement.arguments)
+    bound = front.bind_prepared(session, found)
+    if isinstance(bound, s.DataPlan):
+        return session.run_data(session.prepare(bound, found.source), values)
+    return run(session, bound, values)
+
+
+def evaluate(session: Session, expression: e.Expression, parameters: Sequence[Any]) -> Any:
+    """The value of an expression without columns."""
+    catalog = session.catalog
+    context = Context(catalog, lambda node: compile_plan(catalog, node))
+    transaction = session.transactions.open
+    reader = session.shared.newest_reader() if transaction is None else transaction
+    return context.value_of(expression)(session.new_run(reader, tuple(parameters)))(())
+
+
+def _deallocate(session: Session, statement: s.Deallocate, _: Sequence[Any]) -> Result:
+    if statement.name is None:
+        session.prepared.clear()
+    elif session.prepared.pop(statement.name, None) is None:
+        raise InvalidInput(
+            "prepared statement does not exist", sqlstate="26000", name=statement.name
+        )
+    return Result("DEALLOCATE")
+
+
+# -- the rest --------------------------------------------------------------------------------------
+
+
+def _analyze(session: Session, statement: s.Analyze | s.Vacuum, _: Sequence[Any]) -> Result:
+    for name in statement.names:
+        if session.catalog.find(name.name, name.schema or "public") is None:
+            raise InvalidInput("table does not exist", sqlstate="42P01", name=str(name))
+    session.shared.forget_sizes()
+    return Result("ANALYZE" if isinstance(statement, s.Analyze) else "VACUUM")
+
+
+_HANDLERS: dict[type, Handler] = {
+    s.Begin: _begin,
+    s.Commit: _commit,
+    s.Rollback: _rollback,
+    s.Savepoint: _savepoint,
+    s.ReleaseSavepoint: _release,
+    s.RollbackTo: _rollback_to,
+    s.SetTransaction: _set_transaction,
+    s.SetConstraints: _set_constraints,
+    s.LockTable: _lock_table,
+    s.SetVariable: _set,
+    s.ResetVariable: _reset,
+    s.ShowVariable: _show,
+    s.Prepare: _prepare,
+    s.Execute: _execute,
+    s.Deallocate: _deallocate,
+    s.Analyze: _analyze,
+    s.Vacuum: _analyze,
+    s.Explain: explain.run,
+    s.Copy: copying.run,
+}
+_IN_FAILED = (s.Commit, s.Rollback, s.RollbackTo)

@@ -1,0 +1,335 @@
+"""System tables: information_schema, and Belvedere's own under the schema `belvedere`.
+
+Each is a tuple of columns and a function that makes its rows when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Column, Index, PlainView, Sequence, Table, View
+from belvedere.errors import InvalidInput
+from belvedere.plan.fields import Field, Fields
+from belvedere.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT, Kind, Row, SqlType
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+DATABASE = "belvedere"
+LOG_ROWS_MAX = 10_000
+_PRECISIONS = {Kind.SMALLINT: 16, Kind.INTEGER: 32, Kind.BIGINT: 64}
+
+
+class VirtualTable(NamedTuple):
+    fields: Fields
+    rows: Callable[[Session], Iterable[Row]]
+
+
+class VirtualTables:
+    """The system tables as one session sees them."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def fields(self, schema: str, name: str) -> Fields | None:
+        found = TABLES.get((schema, name))
+        return None if found is None else found.fields
+
+    def rows(self, schema: str, name: str) -> Iterable[Row]:
+        found = TABLES.get((schema, name))
+        if found is None:
+            raise InvalidInput("relation does not exist", sqlstate="42P01", name=f"{schema}.{name}")
+        return found.rows(self._session)
+
+
+def _columns(text: str, **others: SqlType) -> Fields:
+    """Fields of these names, TEXT unless said otherwise."""
+    return tuple(Field(name, others.get(name, TEXT)) for name in text.split())
+
+
+def _schemas(catalog: Catalog) -> dict[int, str]:
+    return {schema.id: schema.name for schema in catalog.schemas}
+
+
+# -- information_schema ----------------------------------------------------------------------------
+
+
+def _schemata(session: Session) -> Iterator[Row]:
+    for name in [*_schemas(session.catalog).values(), "information_schema", DATABASE]:
+        yield DATABASE, name, DATABASE
+
+
+def _tables(session: Session) -> Iterator[Row]:
+    catalog = session.catalog
+    names = _schemas(catalog)
+    for item in catalog.objects.values():
+        if isinstance(item, Table) and catalog.find(item.name, names[item.schema]) is item:
+            yield DATABASE, names[item.schema], item.name, "BASE TABLE", "YES"
+        elif isinstance(item, PlainView | View):
+            if catalog.find(item.name, names[item.schema]) is item:
+                kind = "VIEW" if isinstance(item, PlainView) else "MATERIALIZED VIEW"
+                yield DATABASE, names[item.schema], item.name, kind, "NO"
+    for schema, name in TABLES:
+        yield DATABASE, schema, name, "VIEW", "NO"
+
+
+def _column_rows(session: Session) -> Iterator[Row]:
+    catalog = session.catalog
+    names = _schemas(catalog)
+    for item in catalog.objects.values():
+        if not isinstance(item, Table | View | PlainView):
+            continue
+        if catalog.find(item.name, names[item.schema]) is not item:
+            continue
+        shown = [c for c in item.columns if not c.dropped and not c.hidden]
+        for number, column in enumerate(shown, 1):
+            yield (DATABASE, names[item.schema], item.name, *_column_row(column, number))
+
+
+def _column_row(column: Column, number: int) -> Row:
+    sql_type = column.type
+    precision = sql_type.precision or _PRECISIONS.get(sql_type.kind)
+    scale = sql_type.scale if sql_type.kind is Kind.NUMERIC else None
+    if sql_type.kind in _PRECISIONS:
+        scale = 0
+    return (
+        column.name,
+        number,
+        column.default,
+        "NO" if column.not_null else "YES",
+        sql_type.kind.value,
+        sql_type.length,
+        precision,
+        scale,
+        "YES" if column.identity else "NO",
+        None if column.identity is None else column.identity.upper(),
+        "ALWAYS" if column.generated else "NEVER",
+        column.generated,
+        "YES",
+    )
+
+
+def _constraints(session: Session) -> Iterator[Row]:
+    names = _schemas(session.catalog)
+    for table in session.catalog.tables:
+        head = (DATABASE, names[table.schema])
+        tail = (*head, table.name)
+        if not _has_row_id(table):
+            yield *head, table.primary_key_name, *tail, "PRIMARY KEY", "NO", "NO", "YES"
+        for index in session.catalog.indexes_of(table.id):
+            if index.constraint:
+                yield *head, index.name, *tail, "UNIQUE", "NO", "NO", "YES"
+        for key in table.foreign_keys:
+            later = "YES" if key.deferrable else "NO", "YES" if key.initially_deferred else "NO"
+            yield *head, key.name, *tail, "FOREIGN KEY", *later, "YES" if key.enforced else "NO"
+        for check in table.checks:
+            yield *head, check.name, *tail, "CHECK", "NO", "NO", "YES"
+
+
+def _has_row_id(table: Table) -> bool:
+    return any(table.columns[slot].hidden for slot in table.primary_key)
+
+
+def _key_columns(session: Session) -> Iterator[Row]:
+    names = _schemas(session.catalog)
+    for table in session.catalog.tables:
+        schema = names[table.schema]
+        keys: list[tuple[str, tuple[int | None, ...], bool]] = []
+        if not _has_row_id(table):
+            keys.append((table.primary_key_name, table.primary_key, False))
+        for index in session.catalog.indexes_of(table.id):
+            if index.constraint:
+                keys.append((index.name, tuple(part.slot for part in index.parts), False))
+        keys += [(key.name, key.columns, True) for key in table.foreign_keys]
+        for name, slots, refers in keys:
+            for number, slot in enumerate(slots, 1):
+                column = table.columns[slot].name if slot is not None else None
+                place = number if refers else None
+                yield DATABASE, schema, name, DATABASE, schema, table.name, column, number, place
+
+
+def _references(session: Session) -> Iterator[Row]:
+    catalog, names = session.catalog, _schemas(session.catalog)
+    for table in catalog.tables:
+        for key in table.foreign_keys:
+            parent = catalog.table(key.parent)
+            unique = parent.primary_key_name
+            if key.parent_index is not None:
+                index = catalog.get(key.parent_index)
+                unique = index.name if isinstance(index, Index) else unique
+            own = (DATABASE, names[table.schema], key.name)
+            other = (DATABASE, names[parent.schema], unique)
+            rules = (key.on_update.value.upper(), key.on_delete.value.upper())
+            yield *own, *other, "NONE", *rules
+
+
+def _checks(session: Session) -> Iterator[Row]:
+    names = _schemas(session.catalog)
+    for table in session.catalog.tables:
+        for check in table.checks:
+            yield DATABASE, names[table.schema], check.name, check.expression
+
+
+def _views(session: Session) -> Iterator[Row]:
+    catalog, names = session.catalog, _schemas(session.catalog)
+    for item in catalog.objects.values():
+        if isinstance(item, PlainView):
+            yield DATABASE, names[item.schema], item.name, item.definition, "NONE", "NO", "NO"
+
+
+def _sequences(session: Session) -> Iterator[Row]:
+    names = _schemas(session.catalog)
+    for item in session.catalog.objects.values():
+        if isinstance(item, Sequence):
+            limits = (str(item.start), str(item.minimum), str(item.maximum), str(item.increment))
+            cycle = "YES" if item.cycle else "NO"
+            yield DATABASE, names[item.schema], item.name, "bigint", 64, 2, 0, *limits, cycle
+
+
+# -- belvedere -------------------------------------------------------------------------------------
+
+
+def _own_tables(session: Session) -> Iterator[Row]:
+    catalog, names = session.catalog, _schemas(session.catalog)
+    for table in catalog.tables:
+        indexes = len([i for i in catalog.indexes_of(table.id) if not i.hidden])
+        rows = int(session.shared.size_of(table.id))
+        yield names[table.schema], table.name, table.id, rows, indexes, table.partitions
+
+
+def _statements(session: Session) -> Iterator[Row]:
+    for one in session.shared.statistics.records():
+        mean = one.total_us / one.calls / 1000 if one.calls else 0.0
+        longest = one.max_us / 1000
+        yield (
+            one.text,
+            one.calls,
+            one.errors,
+            one.rows,
+            one.total_us / 1000,
+            mean,
+            longest,
+            one.tier,
+        )
+
+
+def _locks(session: Session) -> Iterator[Row]:
+    for held in session.host.locks.held():
+        mode = "share" if held.shared else "exclusive"
+        yield held.kind, held.key.hex(), held.owner.hex(), mode, held.granted
+
+
+def _log(session: Session) -> Iterator[Row]:
+    log = session.host.log
+    start = max(log.first - 1, session.host.position - LOG_ROWS_MAX)
+    for record in log.read(start):
+        yield record.position, record.time, record.catalog_version, sum(1 for _ in record.changes())
+
+
+def _settings(session: Session) -> Iterator[Row]:
+    for name, setting in sorted(session.settings.known().items()):
+        yield name, session.settings.show(name), setting.description
+
+
+TABLES: dict[tuple[str, str], VirtualTable] = {
+    ("information_schema", "schemata"): VirtualTable(
+        _columns("catalog_name schema_name schema_owner"), _schemata
+    ),
+    ("information_schema", "tables"): VirtualTable(
+        _columns("table_catalog table_schema table_name table_type is_insertable_into"), _tables
+    ),
+    ("information_schema", "columns"): VirtualTable(
+        _columns(
+            "table_catalog table_schema table_name column_name ordinal_position column_default "
+            "is_nullable data_type character_maximum_length numeric_precision numeric_scale "
+            "is_identity identity_generation is_generated generation_expression is_updatable",
+            ordinal_position=INTEGER,
+            character_maximum_length=INTEGER,
+            numeric_precision=INTEGER,
+            numeric_scale=INTEGER,
+        ),
+        _column_rows,
+    ),
+    ("information_schema", "table_constraints"): VirtualTable(
+        _columns(
+            "constraint_catalog constraint_schema constraint_name table_catalog table_schema "
+            "table_name constraint_type is_deferrable initially_deferred enforced"
+        ),
+        _constraints,
+    ),
+    ("information_schema", "key_column_usage"): VirtualTable(
+        _columns(
+            "constraint_catalog constraint_schema constraint_name table_catalog table_schema "
+            "table_name column_name ordinal_position position_in_unique_constraint",
+            ordinal_position=INTEGER,
+            position_in_unique_constraint=INTEGER,
+        ),
+        _key_columns,
+    ),
+    ("information_schema", "referential_constraints"): VirtualTable(
+        _columns(
+            "constraint_catalog constraint_schema constraint_name unique_constraint_catalog "
+            "unique_constraint_schema unique_constraint_name match_option update_rule delete_rule"
+        ),
+        _references,
+    ),
+    ("information_schema", "check_constraints"): VirtualTable(
+        _columns("constraint_catalog constraint_schema constraint_name check_clause"), _checks
+    ),
+    ("information_schema", "views"): VirtualTable(
+        _columns(
+            "table_catalog table_schema table_name view_definition check_option is_updatable "
+            "is_insertable_into"
+        ),
+        _views,
+    ),
+    ("information_schema", "sequences"): VirtualTable(
+        _columns(
+            "sequence_catalog sequence_schema sequence_name data_type numeric_precision "
+            "numeric_precision_radix numeric_scale start_value minimum_value maximum_value "
+            "increment cycle_option",
+            numeric_precision=INTEGER,
+            numeric_precision_radix=INTEGER,
+            numeric_scale=INTEGER,
+        ),
+        _sequences,
+    ),
+    (DATABASE, "tables"): VirtualTable(
+        _columns(
+            "schema name id rows_estimate indexes partitions",
+            id=BIGINT,
+            rows_estimate=BIGINT,
+            indexes=INTEGER,
+            partitions=INTEGER,
+        ),
+        _own_tables,
+    ),
+    (DATABASE, "statements"): VirtualTable(
+        _columns(
+            "text calls errors rows total_ms mean_ms max_ms tier",
+            calls=BIGINT,
+            errors=BIGINT,
+            rows=BIGINT,
+            total_ms=DOUBLE,
+            mean_ms=DOUBLE,
+            max_ms=DOUBLE,
+        ),
+        _statements,
+    ),
+    (DATABASE, "locks"): VirtualTable(
+        _columns("kind key transaction mode granted", granted=BOOLEAN), _locks
+    ),
+    (DATABASE, "log"): VirtualTable(
+        _columns(
+            "position committed_us catalog_version changes",
+            position=BIGINT,
+            committed_us=BIGINT,
+            catalog_version=BIGINT,
+            changes=BIGINT,
+        ),
+        _log,
+    ),
+    (DATABASE, "settings"): VirtualTable(_columns("name setting description"), _settings),
+}
