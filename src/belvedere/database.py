@@ -24,7 +24,7 @@ from typing import Self, TypeVar
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Index, Maintenance, State, Table, View
+from belvedere.catalog.model import CATALOG_RELATION, Index, Maintenance, State, Table, View
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec import keyspace
 from belvedere.config import Config, Durability
@@ -357,7 +357,10 @@ class Database:
         oldest = next(iter(self.log.read(self.log.first - 1, self.log.first)), None)
         if oldest is None:
             return
-        floor = min(oldest.catalog_version, self.visibility.oldest_catalog_version)
+        reached = oldest.catalog_version
+        if any(change.relation == CATALOG_RELATION for change in oldest.changes()):
+            reached -= 1  # the state before the oldest record can be read too
+        floor = min(reached, self.visibility.oldest_catalog_version)
         gone = [
             item.id
             for item in self.catalog.objects.values()

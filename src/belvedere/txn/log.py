@@ -14,6 +14,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from belvedere import failpoints
@@ -39,7 +40,8 @@ class Log:
         self._pins: dict[int, int] = {}
         self._pin_number = 0
         self.consumers = dict(_load_consumers(store))
-        self.lost: set[str] = set()
+        first = self.first
+        self.lost = {name for name, at in self.consumers.items() if at + 1 < first}
 
     @property
     def last(self) -> int:
@@ -63,9 +65,11 @@ class Log:
     ) -> Iterator[list[bytes]]:
         """Encoded records with after < position <= through (None: what is published now)."""
         through = self.last if through is None else min(through, self.last)
-        self._require(after, through)
         start, end = keyspace.log_range(after, through)
-        return self._store.scan_values(start, end, batch_rows=batch_rows)
+        batches = self._store.scan_values(start, end, batch_rows=batch_rows)
+        begun = list(islice(batches, 1))  # from here on the scan misses nothing that is trimmed
+        self._require(after, through)
+        return chain(begun, batches)
 
     def read_written(self, after: int, through: int) -> Iterator[Record]:
         """Like `read`, but also what is written and not published yet: inside the commit section
