@@ -8,16 +8,19 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
+from threading import Event
 
 import pytest
-from rocksdict import DBRecoveryMode, Options, Rdict, WriteBatch
+from rocksdict import DBRecoveryMode, Options, Rdict, RdictIter, WriteBatch
 
 from belvedere.errors import Corruption, InvalidInput, Unavailable
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_errors import translated, translated_open
 from belvedere.kv.rocksdb_log import Ingest, _batches, find_trouble
+from belvedere.kv.rocksdb_scan import Scan, take_values
 from tests.kv.stores import content, load_rocks, open_rocks
 
 BATCHES = 400
@@ -477,6 +480,31 @@ def test_close_lets_go_even_with_scans_open(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         next(scans[0])
     again.close()
+
+
+def test_close_waits_for_the_batch_being_read(tmp_path: Path) -> None:
+    """A batch in the making holds an iterator, and with it the lock of the directory."""
+    store = open_rocks(tmp_path / "store")
+    store.write([(b"k", b"v")])
+    reading = Event()
+
+    def take_slowly(cursor: RdictIter, wanted: int, start: bytes) -> list[bytes]:
+        reading.set()
+        while not store._closed:
+            store.get(b"k")
+        for _ in range(1000):
+            store.get(b"k")  # fails if the database is closed under the iterator
+        return take_values(cursor, wanted, start)
+
+    scan = Scan(
+        store, store._scans, take_slowly, b"", None, reverse=False, limit=None, batch_rows=9
+    )
+    with ThreadPoolExecutor(1) as pool:
+        batch = pool.submit(next, scan)
+        reading.wait()
+        store.close()
+        assert batch.result() == [b"v"]
+    load_rocks(tmp_path / "store").close()
 
 
 def test_a_second_opener_hears_who_has_the_store(tmp_path: Path) -> None:

@@ -108,6 +108,7 @@ def check_bytes(*given: bytes | None) -> None:
 
 def check_scan(start: bytes, end: bytes | None, limit: int | None, batch_rows: int) -> None:
     """InvalidInput for a scan that could not end or could not start."""
-    check_bytes(start, end)
+    if not isinstance(start, bytes) or not (end is None or isinstance(end, bytes)):
+        check_bytes(start, end)
     if batch_rows < 1 or (limit is not None and limit < 0):
         raise InvalidInput("scan limits cannot be negative", limit=limit, batch_rows=batch_rows)

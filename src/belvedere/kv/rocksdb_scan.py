@@ -100,6 +100,8 @@ class Scan(Generic[Row]):
         return self
 
     def __next__(self) -> list[Row]:
+        if self._done:
+            raise StopIteration
         running = self._registry.running
         running.add(self)
         try:
