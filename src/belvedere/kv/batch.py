@@ -99,7 +99,7 @@ def check_pair(key: bytes, value: bytes | None) -> None:
         )
 
 
-def check_bytes(*given: bytes | None) -> None:
+def check_bytes(*given: object) -> None:
     """InvalidInput for anything but bytes and None."""
     for one in given:
         if one is not None and not isinstance(one, bytes):
@@ -108,7 +108,6 @@ def check_bytes(*given: bytes | None) -> None:
 
 def check_scan(start: bytes, end: bytes | None, limit: int | None, batch_rows: int) -> None:
     """InvalidInput for a scan that could not end or could not start."""
-    if not isinstance(start, bytes) or not (end is None or isinstance(end, bytes)):
-        check_bytes(start, end)
+    check_bytes(start, end)
     if batch_rows < 1 or (limit is not None and limit < 0):
         raise InvalidInput("scan limits cannot be negative", limit=limit, batch_rows=batch_rows)
