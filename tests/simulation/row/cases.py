@@ -24,7 +24,7 @@ TABLE = b"\x10\x00\x00\x00\x64"
 INDEX = b"\x10\x00\x00\x00\x65"
 END = b"\x11"
 LIST = b"l"
-ON_DEMAND = frozenset(("three transactions",))
+ON_DEMAND = frozenset(("three transactions, on demand",))
 FAULTS = {
     "lock": (layout.LOCKS,),
     "log": (layout.LOG,),
@@ -335,7 +335,11 @@ def all_cases(*planted: str) -> dict[str, Case]:
     forgetting = (("a", append_newest(1, "a", "x", c)), ("b", forget_and_append(2, "b", c)))
     three = (*two(late=True), ("c", append_newest(3, "c", "x", c)))
     cases = [
-        Case("three transactions", {}, three, check_lists(dict.fromkeys("abc", "x"), "x"), positions_max=3, ordered=True),
+        Case("three transactions", {}, three, check_lists(dict.fromkeys("abc", "x"), "x"),
+             positions_max=4, ordered=True, switches_max=3),
+        Case("three transactions, on demand", {}, three, check_lists(dict.fromkeys("abc", "x"), "x"),
+             positions_max=5, ordered=True, switches_max=5),
+
         Case("one lock", {}, two(), lists()),
         Case("one lock, read late", {}, two(late=True), lists()),
         *(Case(f"one lock, faults on {where}", {}, two(late=True), lists(), faults=1, faulty=("a",),

@@ -64,7 +64,8 @@ PENDING: Any = ...
 @dataclass(frozen=True)
 class Case:
     """`check` sees the final rows and each process's outcome, and returns what is wrong. Faults happen to
-    requests of `faulty` processes on rows that start with one of `fault_on`."""
+    requests of `faulty` processes on rows that start with one of `fault_on`. With `switches_max`, only the
+    schedules that leave an unfinished process for another that often."""
 
     name: str
     rows: Rows
@@ -79,6 +80,7 @@ class Case:
     forgets: bool = False
     changes_catalog: bool = False
     ordered: bool = False
+    switches_max: int | None = None
 
 
 @dataclass
@@ -233,6 +235,8 @@ class State(NamedTuple):
     dead: frozenset[int]
     fresh: tuple[bool, ...]
     expired: frozenset[int]
+    turn: int = -1
+    switches: int = 0
 
     def key(self) -> int:
         where = tuple([(point.number, done) for point, done in self.places])
@@ -334,13 +338,26 @@ class Explorer:
                 return
         for i, (point, _) in enumerate(state.places):
             if point.outcome is None and i not in state.dead:
-                yield from self._process_moves(state, i)
+                if self.case.switches_max is None:
+                    yield from self._process_moves(state, i)
+                else:
+                    yield from self._counted_moves(state, i, self.case.switches_max)
         for number, (request, _) in enumerate(state.late):
             row, after, _ = operate(state.rows, request)
             arrived = state._replace(late=state.late[:number] + state.late[number + 1 :])
             if after is not None:
                 arrived = changed(arrived, row, after)
             yield ("late arrival", request, ""), arrived
+
+    def _counted_moves(
+        self, state: State, i: int, switches_max: int
+    ) -> Iterator[tuple[Label, State]]:
+        switches = state.switches
+        if i != state.turn and state.turn >= 0 and state.places[state.turn][0].outcome is None:
+            switches += 1
+        if switches <= switches_max:
+            for label, following in self._process_moves(state, i):
+                yield label, following._replace(turn=i, switches=switches)
 
     def _unnoticed(self, point: Point, done: tuple[Any, ...]) -> bool:
         operation = point.operation

@@ -17,14 +17,13 @@ from belvedere.kv.cell import (
     Pause,
     Put,
     ReplyLost,
-    Scan,
     Step,
     WorkExpired,
-    value_of,
 )
 from belvedere.txn.row import advance, layout, locks
-from belvedere.txn.row.layout import Holder, LockValue
+from belvedere.txn.row.layout import Holder
 from belvedere.txn.row.node import Node
+from belvedere.txn.row.sweep import held_locks
 
 
 def read_version() -> Step[int]:
@@ -58,17 +57,10 @@ def barrier(node: Node, version: int) -> Step[int]:
 def _older(version: int) -> Step[list[tuple[bytes, Holder]]]:
     while True:
         try:
-            rows = yield Scan(layout.LOCKS, layout.LOG, (layout.HOLDERS,))
-            break
+            found = yield from held_locks()
+            return [(row, holder) for row, holder in found if holder.version < version]
         except ReplyLost:
             continue
-    found = []
-    for row, cells in rows:
-        stored = value_of(cells, layout.HOLDERS)
-        assert stored is not None
-        value = layout.decode(LockValue, stored, row)
-        found += [(row, holder) for holder in value.holders if holder.version < version]
-    return found
 
 
 def _outlast(node: Node, row: bytes, holder: Holder) -> Step[None]:

@@ -82,6 +82,9 @@ def prepare(node: Node, held: Held, work: Work) -> Step[Record]:
         writes = yield from verify(node, held, work)
         if work.derive is not None:
             writes += yield from work.derive()
+    except (ReplyLost, WorkExpired) as lost:
+        yield from locks.release(node, held)
+        raise Retry("store does not answer") from lost
     except Error:
         yield from locks.release(node, held)
         raise
@@ -141,10 +144,13 @@ def _alive(row: bytes, marker: Cells) -> bool:
 
 def complete(node: Node, held: Held, record: Record, ahead: int | None = None) -> Step[int]:
     """Steps 2 to 5: the position of the commit. When the outcome is unknown the locks stay: whoever
-    needs them finds out."""
+    needs them finds out. A lost reply that comes through to here was not that of the commit."""
     try:
         value = yield from _stored_form(node, record)
         position = yield from _reach_log(node, held, record, value, ahead)
+    except (ReplyLost, WorkExpired) as lost:
+        yield from locks.release(node, held)
+        raise Retry("store does not answer") from lost
     except (Retry, Corruption):
         yield from locks.release(node, held)
         raise

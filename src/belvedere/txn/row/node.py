@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass, field
 
-from belvedere.kv.cell import Increment, Mutate, Put, Step
+from belvedere.kv.cell import Begin, Increment, Mutate, Put, Step
 from belvedere.txn.row import layout
 from belvedere.txn.row.layout import ATTEMPTS_PER_NODE, Heartbeat
 
@@ -89,6 +89,7 @@ def node_of(attempt: int) -> int:
 
 def join(settings: Settings) -> Step[Node]:
     """A node with an id nobody ever had, known to the others."""
+    yield Begin()
     id_ = yield Increment(layout.NODES_ROW, layout.NUMBER)
     node = Node(id_, settings)
     yield from beat(node)
@@ -103,5 +104,6 @@ def beat(node: Node) -> Step[None]:
         min(node.live, default=node.id * ATTEMPTS_PER_NODE + node.attempt_last + 1),
         min(node.snapshots, default=-1),
     )
+    yield Begin()
     put = Put(layout.BEAT, layout.ONLY, layout.encode(value))
     yield Mutate(layout.heartbeat_row(node.id), (put,))

@@ -1,0 +1,270 @@
+"""A row-atomic store behind an unkind network, in virtual time, on one thread.
+
+Processes are steps (generators) on machines. Every request takes time to arrive and to be answered, and
+by the seed some are lost, answered and lost on the way back, delayed beyond their timeout, carried out
+twice, or answered False although applied. Parts of one multi-get or `Many` travel apart. A machine may
+pause (its processes stand still, its requests arrive all the same), die, and be replaced. Tombstones are
+compacted away at random, but not before they are a grace old.
+
+The promise made to the protocol, and nothing more: a request arrives at most a grace after the work it
+belongs to began, or never.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from belvedere.errors import Error, Unavailable
+from belvedere.kv.cell import (
+    Acknowledge,
+    Begin,
+    CheckAndMutate,
+    Delete,
+    Many,
+    MultiGet,
+    Mutate,
+    Now,
+    Operation,
+    Pause,
+    ReplyLost,
+    SingleRow,
+    Step,
+    WorkExpired,
+    changes_something,
+    execute,
+)
+from belvedere.kv.doubles.cells import MemoryCells
+
+
+@dataclass(frozen=True, slots=True)
+class Weather:
+    """How often what goes wrong, for each request, and how long things take."""
+
+    request_lost: float = 0.0
+    reply_lost: float = 0.0
+    delayed: float = 0.0
+    twice: float = 0.0
+    answered_false: float = 0.0
+    parted: float = 0.1
+    compacted: float = 0.0
+    latency_seconds: float = 0.003
+    timeout_seconds: float = 0.2
+    grace_seconds: float = 1.0
+    work_seconds_max: float = 0.4
+
+
+CALM = Weather()
+
+
+@dataclass(eq=False, slots=True)
+class Machine:
+    name: str
+    clock_offset: float = 0.0
+    alive: bool = True
+    paused_until: float = 0.0
+
+
+@dataclass(eq=False, slots=True)
+class Process:
+    """A step running on a machine. `ended` is called with (result, None) or (None, error)."""
+
+    machine: Machine
+    step: Step[Any]
+    ended: Callable[[Any, Error | None], None]
+    acknowledged: Callable[[int], None] | None = None
+    begun: float = 0.0
+    round_trips: int = 0
+
+
+@dataclass(slots=True)
+class _Trip:
+    """One yielded operation under way: as many requests as it has parts."""
+
+    process: Process
+    results: list[Any]
+    waiting: int
+    single: bool
+    failure: Unavailable | None = None
+
+
+@dataclass(slots=True)
+class World:
+    """The event loop: store, network and machines under one virtual clock."""
+
+    random: Random
+    weather: Weather = CALM
+    store: MemoryCells = field(default_factory=MemoryCells)
+    now: float = 0.0
+    counts: Counter[str] = field(default_factory=Counter)
+    _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
+    _number: int = 0
+    _buried: dict[bytes, float] = field(default_factory=dict)
+
+    def at(self, time: float, action: Callable[[], None]) -> None:
+        self._number += 1
+        heapq.heappush(self._events, (time, self._number, action))
+
+    def start(self, process: Process) -> None:
+        self.at(self.now, lambda: self._resume(process, None, None))
+
+    def run(self, until: float, stop: Callable[[], bool] = lambda: False) -> None:
+        """Go on until a moment, or until `stop` says so."""
+        while self._events and self._events[0][0] <= until and not stop():
+            self.now, _, action = heapq.heappop(self._events)
+            action()
+        if not stop():
+            self.now = max(self.now, until)
+
+    def _resume(self, process: Process, result: Any, failure: Unavailable | None) -> None:
+        machine = process.machine
+        if not machine.alive:
+            return
+        if machine.paused_until > self.now:
+            self.at(machine.paused_until, lambda: self._resume(process, result, failure))
+            return
+        while True:
+            try:
+                if failure is not None:
+                    operation = process.step.throw(failure)
+                else:
+                    operation = process.step.send(result)
+            except StopIteration as stop:
+                process.ended(stop.value, None)
+                return
+            except Error as error:
+                process.ended(None, error)
+                return
+            result, failure = None, None
+            match operation:
+                case Now():
+                    result = self.now + machine.clock_offset
+                case Begin():
+                    process.begun = self.now
+                case Acknowledge(position):
+                    if process.acknowledged is not None:
+                        process.acknowledged(position)
+                case Pause(seconds):
+                    self.at(self.now + seconds, lambda: self._resume(process, None, None))
+                    return
+                case _:
+                    late = self.now - process.begun > self.weather.work_seconds_max
+                    if not late or not changes_something(operation):
+                        self._send(process, operation)
+                        return
+                    failure = WorkExpired("too long since the work began")
+
+    def _send(self, process: Process, operation: Operation) -> None:
+        process.round_trips += 1
+        parts: tuple[SingleRow, ...]
+        if isinstance(operation, MultiGet):
+            parts = operation.gets
+        elif isinstance(operation, Many):
+            parts = operation.operations
+        else:
+            assert not isinstance(operation, Now | Pause | Begin | Acknowledge)
+            parts = (operation,)
+        single = not isinstance(operation, MultiGet | Many)
+        trip = _Trip(process, [None] * len(parts), 0, single)
+        together = self.random.random() >= self.weather.parted
+        if isinstance(operation, MultiGet) and together:
+            trip.waiting = 1
+            self._request(trip, -1, operation)
+            return
+        trip.waiting = len(parts)
+        if not parts:
+            self.at(self.now, lambda: self._resume(process, (), None))
+        for number, part in enumerate(parts):
+            self._request(trip, number, part)
+
+    def _request(self, trip: _Trip, number: int, operation: Operation) -> None:
+        """Decide what becomes of one request."""
+        weather, draw = self.weather, self.random.random()
+        arrives = self.now + self._latency()
+        timeout = self.now + weather.timeout_seconds
+        latest = weather.grace_seconds - weather.work_seconds_max
+        late = self.now + self.random.uniform(0.0, latest)
+        changing = changes_something(operation)
+        fault = self._fault(draw, changing)
+        self.counts[fault] += 1
+        lost = fault == "reply lost"
+        if fault in ("", "reply lost", "twice", "answered false"):
+            say_false = fault == "answered false"
+            self.at(arrives, lambda: self._arrive(trip, number, operation, lost, say_false))
+        if fault in ("twice", "delayed"):
+            self.at(late, lambda: self._carry_out(operation))
+        if fault in ("request lost", "reply lost", "delayed"):
+            self.at(timeout, lambda: self._lose(trip))
+
+    def _fault(self, draw: float, changing: bool) -> str:
+        for fault, share in self._shares(changing):
+            if draw < share:
+                return fault
+            draw -= share
+        return ""
+
+    def _shares(self, changing: bool) -> list[tuple[str, float]]:
+        weather = self.weather
+        shares = [("request lost", weather.request_lost)]
+        if changing:
+            shares += [
+                ("reply lost", weather.reply_lost),
+                ("delayed", weather.delayed),
+                ("twice", weather.twice),
+                ("answered false", weather.answered_false),
+            ]
+        return shares
+
+    def _latency(self) -> float:
+        return self.random.expovariate(1.0) * self.weather.latency_seconds
+
+    def _arrive(
+        self, trip: _Trip, number: int, operation: Operation, lost: bool, say_false: bool
+    ) -> None:
+        result = self._carry_out(operation)
+        if lost:
+            return
+        if say_false and isinstance(operation, CheckAndMutate):
+            result = False
+        self.at(self.now + self._latency(), lambda: self._answer(trip, number, result))
+
+    def _carry_out(self, operation: Operation) -> Any:
+        result = execute(self.store, operation)
+        if isinstance(operation, Mutate | CheckAndMutate):
+            row = operation.row
+            if any(isinstance(change, Delete) for change in operation.changes):
+                self._buried[row] = self.now
+            if self.random.random() < self.weather.compacted:
+                self.at(self.now + self.random.random(), lambda: self._compact(row))
+        return result
+
+    def _compact(self, row: bytes) -> None:
+        if self.now - self._buried.get(row, 0.0) > self.weather.grace_seconds:
+            self.counts["compactions"] += 1
+            self.store.compact(row)
+
+    def _lose(self, trip: _Trip) -> None:
+        trip.failure = ReplyLost("reply lost")
+        self._one_less(trip)
+
+    def _answer(self, trip: _Trip, number: int, result: Any) -> None:
+        if number < 0:
+            trip.results = list(result)
+        else:
+            trip.results[number] = result
+        self._one_less(trip)
+
+    def _one_less(self, trip: _Trip) -> None:
+        trip.waiting -= 1
+        if trip.waiting:
+            return
+        if trip.failure is not None:
+            self._resume(trip.process, None, trip.failure)
+            return
+        result = trip.results[0] if trip.single else tuple(trip.results)
+        self._resume(trip.process, result, None)
+

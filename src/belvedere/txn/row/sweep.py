@@ -1,0 +1,34 @@
+"""Finishing what dead processes began, before anybody has to wait for it.
+
+Run now and then by any node: every lock whose holder is over or silent is broken, and every position
+that was handed out is decided and applied. Nobody needs this to be right, only to be quick.
+"""
+
+from __future__ import annotations
+
+from belvedere.kv.cell import Scan, Step, value_of
+from belvedere.txn.row import advance, layout, locks
+from belvedere.txn.row.layout import Holder, LockValue
+from belvedere.txn.row.node import Node
+
+
+def held_locks() -> Step[list[tuple[bytes, Holder]]]:
+    """Every (lock row, holder) there is; also the rows of the system table of locks."""
+    found = []
+    for row, cells in (yield Scan(layout.LOCKS, layout.LOG, (layout.HOLDERS,))):
+        stored = value_of(cells, layout.HOLDERS)
+        assert stored is not None
+        value = layout.decode(LockValue, stored, row)
+        found += [(row, holder) for holder in value.holders]
+    return found
+
+
+def sweep(node: Node) -> Step[int]:
+    """Break what is expired, decide and apply what is open; returns how many locks were broken."""
+    broken = 0
+    for row, holder in (yield from held_locks()):
+        if (yield from locks.expired(node, row, holder)):
+            yield from locks.break_holder(node, row, holder, advance.finish)
+            broken += 1
+    yield from advance.latest(node)
+    return broken
