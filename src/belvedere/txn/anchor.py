@@ -105,6 +105,10 @@ class Anchor:
             failpoints.hit("anchor.after_sync")
         self.mark = mark
 
+    def adopt(self, store_id: bytes) -> None:
+        """From the next write on, belong to another store: after a loss was accepted."""
+        self.mark = self.mark._replace(store_id=store_id)
+
     def close(self) -> None:
         if self._descriptor >= 0:
             os.close(self._descriptor)

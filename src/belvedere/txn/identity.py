@@ -20,6 +20,7 @@ from belvedere.codec.keyspace import STORE_FORMAT
 from belvedere.errors import Corruption, InvalidInput, Unavailable, Unsupported
 
 IDENTITY_FILE = "BELVEDERE"
+NEW_IDENTITY_FILE = "BELVEDERE.new"  # while a store is being made
 BACKUP_FILE = "BACKUP"  # what a backup has in its place
 LOCK_FILE = "LOCK"
 ANCHOR_FILE = "anchor"
@@ -37,20 +38,27 @@ class Identity(msgspec.Struct, frozen=True):
         return xxhash.xxh3_64_intdigest(self.store_id + self.secret + str(self.format).encode())
 
 
-def write_identity(directory: Path, store_id: bytes, secret: bytes) -> Identity:
-    """Name a new store. The file appears whole or not at all."""
+def prepare_identity(directory: Path, store_id: bytes, secret: bytes) -> Identity:
+    """Write a new store's identity beside its place, where nobody takes it for one yet."""
     identity = Identity(STORE_FORMAT, store_id, secret)
     identity = msgspec.structs.replace(identity, checksum=identity.sum())
-    temporary = directory / (IDENTITY_FILE + ".new")
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
+    flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
+    descriptor = os.open(directory / NEW_IDENTITY_FILE, flags, 0o600)
     try:
         os.write(descriptor, msgspec.json.encode(identity) + b"\n")
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
-    temporary.rename(directory / IDENTITY_FILE)
     sync_directory(directory)
     return identity
+
+
+def settle_identity(directory: Path) -> None:
+    """Put the prepared identity in its place: from now on this is a store, also after a power
+    cut."""
+    (directory / NEW_IDENTITY_FILE).rename(directory / IDENTITY_FILE)
+    sync_directory(directory)
+    sync_directory(directory.absolute().parent)
 
 
 def read_identity(directory: Path) -> Identity:

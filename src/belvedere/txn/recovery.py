@@ -29,6 +29,8 @@ from belvedere.txn import identity as files
 from belvedere.txn.anchor import ACCEPT_HINT, Anchor, State
 from belvedere.txn.border import Snapshot
 
+_INCARNATION_KEY = keyspace.meta_key("incarnation")
+
 
 @dataclass(slots=True)
 class OpenStore:
@@ -80,22 +82,31 @@ def open_directory(
 ) -> OpenStore:
     """Open the store in `directory`, making it when there is none and `create` allows."""
     if not files.is_store(directory):
-        _create(directory, random, create)
-    identity = files.read_identity(directory)
+        _create(directory, random, create, accept_data_loss)
     ownership = files.Ownership(directory)
     try:
+        identity = _identity(directory, random, accept_data_loss)
         return _open_owned(directory, config, identity, ownership, accept_data_loss, random)
     except BaseException:
         ownership.release()
         raise
 
 
-def _create(directory: Path, random: Callable[[int], bytes], create: bool) -> None:
+def _create(
+    directory: Path, random: Callable[[int], bytes], create: bool, accept_data_loss: bool
+) -> None:
+    """Make an empty store. The new identity lies beside its place from the first to the last step,
+    so that what a crash leaves behind is told apart from a store that has lost its identity."""
     if not create or (directory.exists() and not directory.is_dir()):
         files.read_identity(directory)  # says that it is not a store
     if (directory / files.BACKUP_FILE).exists():
         files.read_identity(directory)  # says that it is a backup
-    if directory.exists() and not _only_leftovers(directory):
+    names = {entry.name for entry in directory.iterdir()} if directory.exists() else set()
+    if {files.ANCHOR_FILE, files.DATA_DIRECTORY} <= names and files.NEW_IDENTITY_FILE not in names:
+        if accept_data_loss:
+            return
+        raise _refused("the identity file is missing", directory)
+    if not _only_leftovers(names):
         raise InvalidInput(
             "not a belvedere store",
             sqlstate="58P01",
@@ -105,21 +116,38 @@ def _create(directory: Path, random: Callable[[int], bytes], create: bool) -> No
     directory.mkdir(parents=True, exist_ok=True)
     ownership = files.Ownership(directory)
     try:
+        if files.is_store(directory):
+            return  # somebody else was faster
+        identity = files.prepare_identity(directory, random(16), random(32))
         shutil.rmtree(directory / files.DATA_DIRECTORY, ignore_errors=True)
         (directory / files.ANCHOR_FILE).unlink(missing_ok=True)
-        store_id = random(16)
         RocksStore.open(directory / files.DATA_DIRECTORY, create=True).close()
-        Anchor.create(directory / files.ANCHOR_FILE, store_id).close()
-        files.write_identity(directory, store_id, random(32))
+        Anchor.create(directory / files.ANCHOR_FILE, identity.store_id).close()
+        files.settle_identity(directory)
     finally:
         ownership.release()
 
 
-def _only_leftovers(directory: Path) -> bool:
+def _only_leftovers(names: set[str]) -> bool:
     """Whether all that is there comes from a creation that was cut short."""
-    known = {files.LOCK_FILE, files.ANCHOR_FILE, files.DATA_DIRECTORY, files.IDENTITY_FILE + ".new"}
-    names = {entry.name for entry in directory.iterdir()}
-    return not names or (files.LOCK_FILE in names and names <= known)
+    if names <= {files.LOCK_FILE}:
+        return True
+    known = {files.LOCK_FILE, files.ANCHOR_FILE, files.DATA_DIRECTORY, files.NEW_IDENTITY_FILE}
+    return files.NEW_IDENTITY_FILE in names and names <= known
+
+
+def _identity(
+    directory: Path, random: Callable[[int], bytes], accept_data_loss: bool
+) -> files.Identity:
+    if files.is_store(directory):
+        try:
+            return files.read_identity(directory)
+        except Corruption as error:
+            if not accept_data_loss:
+                raise _refused(error.message, directory) from error
+    files.prepare_identity(directory, random(16), random(32))
+    files.settle_identity(directory)
+    return files.read_identity(directory)
 
 
 def _open_owned(
@@ -143,15 +171,34 @@ def _open_owned(
     try:
         if failpoints.armed:
             failpoints.hit("open.after_store")
-        lost = _check_against_anchor(store, anchor, identity, accept_data_loss)
-        opened = OpenStore(
-            store, find_end(store), anchor.mark.incarnation, identity, anchor, ownership, directory
-        )
-        _begin(opened, config, lost, random)
+        opened = open_anchored(store, anchor, identity, config, random, accept_data_loss)
     except BaseException:
         store.close()
         anchor.close()
         raise
+    opened.ownership, opened.directory = ownership, directory
+    return opened
+
+
+def open_anchored(
+    store: BatchStore,
+    anchor: Anchor,
+    identity: files.Identity,
+    config: Config,
+    random: Callable[[int], bytes],
+    accept_data_loss: bool = False,
+) -> OpenStore:
+    """Hold a store against its anchor and go on with it."""
+    lost = _check_against_anchor(store, anchor, identity, accept_data_loss)
+    if lost:
+        anchor.adopt(identity.store_id)
+    # The store knows its incarnation too, so that an old copy of the anchor does not bring it back.
+    incarnation = max(anchor.mark.incarnation, stored_incarnation(store))
+    end = find_end(store)
+    if failpoints.armed and failpoints.planted("position_reused") and end.position:
+        end = end._replace(position=end.position - 1)
+    opened = OpenStore(store, end, incarnation, identity, anchor)
+    _begin(opened, config, lost, random)
     return opened
 
 
@@ -163,6 +210,7 @@ def _begin(opened: OpenStore, config: Config, lost: bool, random: Callable[[int]
         unclean = False
     if lost or unclean:
         opened.incarnation = next_incarnation(opened.incarnation, random)
+        opened.store.write([(_INCARNATION_KEY, opened.incarnation.to_bytes(8))])
     opened.store.sync()
     if failpoints.armed:
         failpoints.hit("open.before_incarnation")
@@ -177,9 +225,9 @@ def _open_anchor(directory: Path, identity: files.Identity, accept_data_loss: bo
     path = directory / files.ANCHOR_FILE
     try:
         return Anchor.open(path)
-    except Corruption:
+    except Corruption as error:
         if not accept_data_loss:
-            raise
+            raise _refused(error.message, directory) from error
         path.unlink(missing_ok=True)
         return Anchor.create(path, identity.store_id)
 
@@ -191,19 +239,21 @@ def _check_against_anchor(
     accepted."""
     try:
         _require_promised(store, anchor, identity)
-    except Corruption:
-        if not accept_data_loss:
+    except Corruption as error:
+        if accept_data_loss:
+            return True
+        if "acknowledged_through" in error.facts:
             raise
-        return True
+        raise _damaged("the log is damaged", anchor, None, error) from error
     return False
 
 
 def _require_promised(store: BatchStore, anchor: Anchor, identity: files.Identity) -> None:
     mark = anchor.mark
-    if mark.store_id != identity.store_id:
-        raise _damaged("the anchor belongs to another store", anchor, None)
     last = last_record(store)
     found = last.position if last else 0
+    if mark.store_id != identity.store_id:
+        raise _damaged("the anchor belongs to another store", anchor, found)
     if found < mark.position:
         raise _damaged("acknowledged commits are missing from the log", anchor, found)
     if mark.state is State.CLOSED and found > mark.position:
@@ -221,8 +271,8 @@ def _require_chain(store: BatchStore, anchor: Anchor, found: int) -> None:
     for batch in store.scan_values(start, end):
         for data in batch:
             record = decode_record(data)
-            if previous is None and record.position > expected:
-                expected = record.position  # trimmed past the anchor while durability was off
+            if previous is None and mark.state is State.OPEN_UNSYNCED:
+                expected = max(expected, record.position)  # it may be trimmed past the anchor
             broken = record.position != expected or (
                 previous is not None and record.previous_hash != previous
             )
@@ -243,6 +293,40 @@ def _damaged(
         acknowledged_through=anchor.mark.position,
         found="unreadable" if found is None else found,
     )
+
+
+def _refused(message: str, directory: Path) -> Corruption:
+    """Damage beside the log: say all the same how far acknowledgements and the log go."""
+    try:
+        anchor = Anchor.open(directory / files.ANCHOR_FILE)
+        acknowledged: int | str = anchor.mark.position
+        anchor.close()
+    except Corruption:
+        acknowledged = "unknown"
+    found: int | str = "unreadable"
+    detail = None
+    try:
+        store = RocksStore.open(directory / files.DATA_DIRECTORY, create=False)
+        try:
+            last = last_record(store)
+            found = last.position if last else 0
+        finally:
+            store.close()
+    except (Corruption, InvalidInput) as error:
+        detail = str(error)
+    return Corruption(
+        message,
+        detail=detail,
+        hint=ACCEPT_HINT,
+        path=str(directory),
+        acknowledged_through=acknowledged,
+        found=found,
+    )
+
+
+def stored_incarnation(store: BatchStore) -> int:
+    """The incarnation that the store itself remembers; 1 when there was never another."""
+    return int.from_bytes(store.get(_INCARNATION_KEY) or b"\1")
 
 
 def last_record(store: BatchStore) -> Record | None:

@@ -104,9 +104,11 @@ class BatchCommit:
         )
 
     def shut(self) -> None:
-        """Wait for the commit in the section, if any, and let nobody in after it."""
+        """Wait for the commits under way, and let nobody in after them."""
         with self._section:
             self._shut = True
+        if self._group is not None and not self.failed:
+            self._group.finish()
         self._visibility.undo.close()
 
     def exclusively(self, action: Callable[[Snapshot], None]) -> None:

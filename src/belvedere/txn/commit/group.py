@@ -51,6 +51,15 @@ class GroupSync:
                 self._leading = True
             self._lead()
 
+    def finish(self) -> None:
+        """Make everything written durable; nobody syncs or writes the anchor after it. A failure
+        stays in `failure`, and those whom it concerns are told."""
+        try:
+            self.wait(self._visibility.written.batch)
+        except Unavailable as error:
+            if error is not self.failure:
+                raise
+
     def _settled(self, batch: int) -> bool:
         return self._durable >= batch or self.failure is not None
 
