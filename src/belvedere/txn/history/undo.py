@@ -23,6 +23,7 @@ from typing import NamedTuple
 
 from sortedcontainers import SortedDict
 
+from belvedere.errors import Unavailable
 from belvedere.kv.batch import BatchStore
 
 
@@ -136,7 +137,8 @@ class UndoIndex:
 
     def resolve(self, old: bytes | Spilled | None) -> bytes | None:
         if isinstance(old, Spilled):
-            assert self._scratch is not None
+            if self._scratch is None:
+                raise Unavailable("the database is closed", sqlstate="08003")
             return self._scratch.get(old.id.to_bytes(8))
         return old
 
