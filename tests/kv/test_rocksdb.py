@@ -99,6 +99,24 @@ def test_a_damaged_root_is_refused_and_nothing_is_begun_over_it(
     assert (logs(store_directory)[0]).read_bytes() == kept
 
 
+def test_the_tables_of_a_store_without_root_and_logs_are_not_deleted(tmp_path: Path) -> None:
+    """RocksDB alone would begin anew here, and remove them as left over."""
+    store = open_rocks(tmp_path / "store")
+    writer = store.sorted_file_writer(tmp_path / "file")
+    writer.put(b"k", b"v")
+    file = writer.finish()
+    assert file is not None
+    store.ingest([file])
+    store.close()
+    for path in [tmp_path / "store" / "CURRENT", *logs(tmp_path / "store")]:
+        path.unlink()
+    tables = list((tmp_path / "store").glob("*.sst"))
+    assert tables
+    with pytest.raises(Corruption):
+        RocksStore.open(tmp_path / "store", create=True)
+    assert list((tmp_path / "store").glob("*.sst")) == tables
+
+
 def test_an_ingested_file_that_is_none_is_corruption_and_changes_nothing(tmp_path: Path) -> None:
     store = open_rocks(tmp_path / "store")
     (tmp_path / "file").write_bytes(os.urandom(2000))
