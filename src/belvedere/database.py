@@ -15,14 +15,16 @@ import itertools
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Self, TypeVar
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import CATALOG_RELATION, Index, Maintenance, State, Table, View
 from belvedere.catalog.relation import CompiledTable, compiled_table
@@ -48,6 +50,7 @@ from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
 from belvedere.views.build import fill_index, unfinished
+from belvedere.views.delta import Wish
 from belvedere.views.group import Worker, watermark, watermark_write
 from belvedere.views.keep import Bind, Keeper, group_of, no_queries
 from belvedere.views.rekey import CompileExpression, index_participants, no_expressions
@@ -75,7 +78,7 @@ class Database:
         self._opened = opened
         self._random = random
         self._compile_expression = compile_expression
-        self.keeper = Keeper(bind)
+        self.keeper = Keeper(bind, self._index_participants)
         self.view_errors: dict[int, Error] = {}
         self._worker: Worker | None = None
         self.store: BatchStore = opened.store
@@ -173,6 +176,11 @@ class Database:
         views = self.keeper.participants(catalog, relations, self.log)
         return (*participants(catalog, relations, self._compile_expression), *views)
 
+    def _index_participants(
+        self, catalog: Catalog, relations: frozenset[int]
+    ) -> tuple[Participant, ...]:
+        return index_participants(catalog, relations, self._compile_expression)
+
     # -- catalog ------------------------------------------------------------------------------
 
     @property
@@ -230,7 +238,7 @@ class Database:
             pin = self.log.pin(snapshot.position)
             try:
                 self.keeper.backfill(self.commits, view, snapshot)
-                self.keeper.catch_up(self.commits, self.log, self.catalog, view)
+                self.keeper.catch_up(self.commits, self.log, view)
             finally:
                 self.log.unpin(pin)
 
@@ -243,6 +251,40 @@ class Database:
                 if view.maintenance is Maintenance.IMMEDIATE:
                     gone = [watermark_write(group_of(view), None)]
                     self.commits.derive(partial(_given, gone))
+
+    def create_view(
+        self,
+        name: str,
+        definition: str,
+        maintenance: Maintenance = Maintenance.IMMEDIATE,
+        *,
+        schema: str = "public",
+        options: dict[str, str] | None = None,
+        columns: Sequence[str] = (),
+    ) -> int:
+        """Define a materialized view, with the indexes its maintenance wants; returns when it is
+        filled."""
+
+        def create(edit: Edit) -> int:
+            wanted = self.keeper.define(
+                edit.catalog, name, schema, definition, maintenance, options, columns
+            )
+            made = [
+                self._helping_index(edit, wish) for wish in self.keeper.wishes(edit.catalog, wanted)
+            ]
+            return edit.create_view(replace(wanted, auxiliaries=tuple(made)))
+
+        return self.change_schema(create)
+
+    def _helping_index(self, edit: Edit, wish: Wish) -> int:
+        table = edit.catalog.table(wish.relation)
+        names = [table.columns[slot].name for slot in wish.slots]
+        definition = IndexDefinition(
+            table.name,
+            tuple(KeyPartDefinition(column) for column in names),
+            schema=next(s.name for s in edit.catalog.schemas if s.id == table.schema),
+        )
+        return edit.create_index(definition, hidden=True)
 
     # -- deferred views -----------------------------------------------------------------------
 
@@ -267,7 +309,7 @@ class Database:
         error = self.view_errors.get(view.id)
         if error is not None:
             raise error
-        return self.keeper.catch_up(self.commits, self.log, self.catalog, view)
+        return self.keeper.catch_up(self.commits, self.log, view)
 
     def _start_worker(self) -> None:
         if self._worker is None and self.deferred_views():

@@ -121,6 +121,7 @@ class ViewDefinition:
     stored: tuple[tuple[str, SqlType], ...] = ()
     key_columns: int = 0
     amounts: int = 1
+    auxiliaries: tuple[int, ...] = ()
     schema: str = "public"
     maintenance: Maintenance = Maintenance.IMMEDIATE
     placement: Placement = Placement.REMOTE

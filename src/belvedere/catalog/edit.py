@@ -398,6 +398,7 @@ class Edit:
                 stored=view_columns(wanted.stored),
                 key_columns=wanted.key_columns,
                 amounts=wanted.amounts,
+                auxiliaries=wanted.auxiliaries,
                 maintenance=wanted.maintenance,
                 placement=wanted.placement,
                 options=wanted.options,
@@ -456,6 +457,15 @@ class Edit:
         for user in users:
             self.drop_view(user.id, cascade=True)
         self._mark_dropped(view)
+        self._drop_auxiliaries(view)
+
+    def _drop_auxiliaries(self, view: View) -> None:
+        """Drop the indexes made for this view, unless another view may use them too."""
+        for id_ in view.auxiliaries:
+            index = self.catalog.get(id_)
+            if isinstance(index, Index) and not is_dropped(index):
+                if not self.catalog.views_over(index.table):
+                    self._mark_dropped(index)
 
     def _mark_dropped(self, item: Table | Index | View) -> None:
         self.put(msgspec.structs.replace(item, state=State.DROPPED, dropped_at=self._version))

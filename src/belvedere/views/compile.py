@@ -1,9 +1,9 @@
 """A view's definition to what maintains it and what reads it.
 
-A definition is cut in two. The *core* (selections, projections) is stateless: it is run over the
-old and over the new rows of each change. What comes out goes into linear state: rows with a
-multiplicity, or groups with the amounts of linear aggregates (`views.linear`). The *reading* plan
-turns the state back into the view's rows: aggregate values, expressions over them, HAVING.
+A definition is cut in two. The *core* (selections, projections, inner joins, UNION ALL) is linear:
+its delta is a sum of ordinary plans (`views.delta`). What comes out goes into linear state: rows
+with a multiplicity, or groups with the amounts of linear aggregates (`views.linear`). The *reading*
+plan turns the state back into the view's rows: aggregate values, expressions over them, HAVING.
 
     SELECT city, count(*) AS n FROM people WHERE age > 17 GROUP BY city HAVING count(*) > 1
 
@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from belvedere.errors import Unsupported
 from belvedere.execution.direct.dependence import walk
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -27,6 +26,7 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
 from belvedere.types import Kind
+from belvedere.views.core import Branch, branches_of, refused
 from belvedere.views.linear import AMOUNT_TYPE, Linear, finished, linear
 
 
@@ -41,12 +41,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """`core` has one Changes leaf, of `relation`; `reading` has one Scan leaf, of the view
-    itself."""
+    """`branches` give rows of `core_fields`; `reading` has one Scan leaf, of the view itself."""
 
-    relation: int
-    slots: tuple[int, ...]
-    core: n.Node
+    branches: tuple[Branch, ...]
+    core_fields: Fields
     group: Group | None
     stored: Fields
     amounts: int
@@ -55,6 +53,12 @@ class Compiled:
     @property
     def key_columns(self) -> int:
         return len(self.stored)
+
+    @property
+    def inputs(self) -> tuple[int, ...]:
+        """The relations it is made of, each once."""
+        leaves = [leaf.relation for branch in self.branches for leaf in branch.leaves]
+        return tuple(dict.fromkeys(leaves))
 
 
 def compile_view(plan: n.Node) -> Compiled:
@@ -67,43 +71,28 @@ def compile_view(plan: n.Node) -> Compiled:
         node = node.input
     if isinstance(node, n.Aggregate):
         return _aggregate(node, above)
-    core, leaf = _core(plan)
     stored = plan.fields
     _require_keys(stored)
 
     def reading(view: int) -> n.Node:
         return _repeated(_state_scan(view, stored, 1), len(stored), stored)
 
-    return Compiled(leaf.relation, leaf.slots, core, None, stored, 1, reading)
+    return Compiled(branches_of(plan), stored, None, stored, 1, reading)
 
 
 def require_deterministic(plan: n.Node) -> None:
     for item, _ in walk(plan, 0):
         function = getattr(item, "function", None)
         if isinstance(function, Function) and function.volatility is not Volatility.IMMUTABLE:
-            raise _refused(f"function {function.name}", "its result depends on more than the rows")
+            raise refused(f"function {function.name}", "its result depends on more than the rows")
         if isinstance(item, e.SequenceCall | e.Parameter):
-            raise _refused(type(item).__name__.lower(), "its value is not that of a row")
-
-
-def _core(node: n.Node) -> tuple[n.Node, n.Changes]:
-    """The stateless part below, with its Scan turned into a Changes leaf."""
-    match node:
-        case n.Filter() | n.Project():
-            below, leaf = _core(node.input)
-            return replace(node, input=below), leaf
-        case n.Scan():
-            leaf = n.Changes(node.relation, node.name, node.slots, node.fields, filter=node.filter)
-            return leaf, leaf
-        case _:
-            name = type(node).__name__.lower()
-            raise _refused(name, "this operator is not maintained incrementally yet")
+            raise refused(type(item).__name__.lower(), "its value is not that of a row")
 
 
 def _aggregate(node: n.Aggregate, above: list[n.Filter | n.Project]) -> Compiled:
     if node.grouping_sets is not None:
-        raise _refused("grouping sets", "they are not maintained incrementally yet")
-    core, leaf = _core(node.input)
+        raise refused("grouping sets", "they are not maintained incrementally yet")
+    branches = branches_of(node.input)
     keeps = tuple(_kept(call) for call in node.aggregates)
     stored = node.fields[: len(node.groups)]
     _require_keys(stored)
@@ -119,14 +108,14 @@ def _aggregate(node: n.Aggregate, above: list[n.Filter | n.Project]) -> Compiled
         return plan
 
     group = Group(node.groups, node.aggregates, keeps)
-    return Compiled(leaf.relation, leaf.slots, core, group, stored, amounts, reading)
+    return Compiled(branches, node.input.fields, group, stored, amounts, reading)
 
 
 def _kept(call: e.AggregateCall) -> Linear:
     keep = linear(call)
     if keep is None:
         what = f"{call.function.name}({'distinct ' if call.distinct else ''}..)"
-        raise _refused(what, "this aggregate is not linear and not maintained incrementally yet")
+        raise refused(what, "this aggregate is not linear and not maintained incrementally yet")
     return keep
 
 
@@ -170,13 +159,4 @@ def _repeated(plan: n.Node, columns: int, fields: Fields) -> n.Node:
 def _require_keys(fields: Fields) -> None:
     for field in fields:
         if field.type.kind in (Kind.JSON, Kind.ARRAY):
-            raise _refused(f"a {field.type} column", "rows of a view are found by their values")
-
-
-def _refused(construct: str, reason: str) -> Unsupported:
-    return Unsupported(
-        "materialized view cannot be maintained incrementally",
-        detail=f"{construct}: {reason}",
-        hint="leave it out, or read the base tables",
-        construct=construct,
-    )
+            raise refused(f"a {field.type} column", "rows of a view are found by their values")

@@ -12,16 +12,17 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 
 from belvedere import failpoints
+from belvedere.catalog.catalog import Catalog
 from belvedere.codec import keyspace
 from belvedere.codec.record import Record
 from belvedere.kv.batch import Write
-from belvedere.txn.border import Reader, RowChange
+from belvedere.txn.border import ParticipantsFor, Reader, RowChange
 from belvedere.txn.commit.batch import BatchCommit, DerivedRows
 from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.log import Log
 from belvedere.views.maintain import Maintainer
 
-RECORDS_PER_BATCH = 2048
 _POSITION = struct.Struct(">Q")
 
 
@@ -50,34 +51,64 @@ def consolidated(records: Iterable[Record], relations: frozenset[int]) -> list[R
     return [RowChange(key, old, last[key]) for key, old in first.items() if old != last[key]]
 
 
+def state_before(reader: Reader, changes: Sequence[RowChange], indexes: ParticipantsFor) -> Reader:
+    """The tables and their indexes as they were before these changes, which `reader` shows done."""
+    overlay: dict[bytes, bytes | None] = {change.key: change.old for change in changes}
+    undone = [RowChange(change.key, change.new, change.old) for change in changes]
+    writer = DerivedRows(reader)
+    for participant in indexes(reader.catalog, frozenset(c.relation for c in undone)):
+        participant.writes(undone, reader, writer)
+    overlay.update(writer.writes())
+    return OverlayReader(reader, overlay, reader.position, reader.catalog)
+
+
+class Recorder:
+    """A Writer that remembers additions, to be made later."""
+
+    def __init__(self) -> None:
+        self.additions: list[tuple[bytes, bytes, tuple[int, ...]]] = []
+
+    def put(self, key: bytes, value: bytes) -> None:
+        raise AssertionError("a view only adds")
+
+    def delete(self, key: bytes) -> None:
+        raise AssertionError("a view only adds")
+
+    def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
+        self.additions.append((key, payload, amounts))
+
+
 def catch_up(
     commits: BatchCommit,
     log: Log,
     group: int,
     relations: frozenset[int],
-    maintainers: Sequence[Maintainer],
-    through: int,
+    maintainers_of: Callable[[Catalog], Sequence[Maintainer]],
+    indexes: ParticipantsFor,
 ) -> int:
-    """Bring the group to `through` (at most RECORDS_PER_BATCH records at a time); returns where it
-    is then."""
-    with_watermark = commits.newest_reader()
-    start = watermark(with_watermark, group)
-    assert start is not None, "a group is caught up after its backfill only"
-    while start < through:
-        end = min(through, start + RECORDS_PER_BATCH)
-        changes = consolidated(log.read(start, end), relations)
-        start = _apply(commits, group, maintainers, changes, start, end)
-    return start
+    """Bring the group to what is published now; returns where it is then. The work is done at a
+    snapshot, outside of the section; only the additions are made inside."""
+    snapshot = commits.snapshot()
+    try:
+        reader: Reader = commits.reader(snapshot)
+        start = watermark(reader, group)
+        assert start is not None, "a group is caught up after its backfill only"
+        if start >= snapshot.position:
+            return start
+        changes = consolidated(log.read(start, snapshot.position), relations)
+        recorder = Recorder()
+        if changes:
+            maintainers = maintainers_of(snapshot.catalog)
+            if any(maintainer.reads_state for maintainer in maintainers):
+                reader = state_before(reader, changes, indexes)
+            for maintainer in maintainers:
+                maintainer.writes(changes, reader, recorder)
+        return apply_batch(commits, group, recorder, start, snapshot.position)
+    finally:
+        commits.release(snapshot)
 
 
-def _apply(
-    commits: BatchCommit,
-    group: int,
-    maintainers: Sequence[Maintainer],
-    changes: list[RowChange],
-    start: int,
-    end: int,
-) -> int:
+def apply_batch(commits: BatchCommit, group: int, recorder: Recorder, start: int, end: int) -> int:
     reached = [end]
 
     def make(reader: Reader) -> list[Write]:
@@ -88,8 +119,8 @@ def _apply(
             reached[0] = now
             return []
         writer = DerivedRows(reader)
-        for maintainer in maintainers:
-            maintainer.writes(changes, reader, writer)
+        for addition in recorder.additions:
+            writer.add(*addition)
         return [*writer.writes(), watermark_write(group, end)]
 
     commits.derive(make)

@@ -16,19 +16,23 @@ from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
-from belvedere.catalog.relation import compiled_table
 from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
-from belvedere.txn.border import LockRequest, Reader, RowChange, Writer
+from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange, Writer
 from belvedere.txn.commit.batch import BatchCommit, DerivedRows
 from belvedere.txn.log import Log
 from belvedere.views.compile import Compiled, compile_view
-from belvedere.views.group import catch_up, consolidated, watermark, watermark_write
+from belvedere.views.delta import Wish, terms_of
+from belvedere.views.group import (
+    catch_up,
+    consolidated,
+    state_before,
+    watermark,
+    watermark_write,
+)
 from belvedere.views.maintain import Maintainer
-
-BACKFILL_ROWS = 4096
 
 Bind = Callable[[Catalog, str], n.Node]
 """The text of a query to its bound plan."""
@@ -42,8 +46,10 @@ def no_queries(catalog: Catalog, text: str) -> n.Node:
 class Keeper:
     """Compiles views and drives their maintenance. `bind` turns a definition into a plan."""
 
-    def __init__(self, bind: Bind) -> None:
+    def __init__(self, bind: Bind, indexes: ParticipantsFor) -> None:
+        """`indexes` are the participants that derive index entries."""
         self._bind = bind
+        self.indexes = indexes
 
     def compiled(self, catalog: Catalog, view: View) -> Compiled:
         memo_key = ("view", view.id)
@@ -75,13 +81,20 @@ class Keeper:
             schema=schema,
             definition=text,
             columns=tuple(zip(names, (f.type for f in plan.fields), strict=True)),
-            inputs=(compiled.relation,),
+            inputs=compiled.inputs,
             stored=tuple((f"{i} {f.name}", f.type) for i, f in enumerate(compiled.stored)),
             key_columns=compiled.key_columns,
             amounts=compiled.amounts,
             maintenance=maintenance,
             options=options or {},
         )
+
+    def wishes(self, catalog: Catalog, wanted: ViewDefinition) -> tuple[Wish, ...]:
+        """The indexes that would spare the view's maintenance a scan, the shortest for each
+        table and set of columns."""
+        compiled = compile_view(self._bind(catalog, wanted.definition))
+        _, found = terms_of(compiled.branches, compiled.core_fields, catalog)
+        return tuple(dict.fromkeys(Wish(wish.relation, wish.slots[:1]) for wish in found))
 
     def maintainer(self, catalog: Catalog, view: View) -> Maintainer:
         memo_key = ("maintainer", view.id)
@@ -95,10 +108,12 @@ class Keeper:
         self, catalog: Catalog, relations: frozenset[int], log: Log
     ) -> tuple[Maintainer | Flip, ...]:
         """The immediate views over these relations; of a catalog change, the views it flips."""
+        views = {
+            view.id: view for relation in sorted(relations) for view in catalog.views_over(relation)
+        }
         found: list[Maintainer | Flip] = [
             self.maintainer(catalog, view)
-            for relation in sorted(relations)
-            for view in catalog.views_over(relation)
+            for view in views.values()
             if view.maintenance is Maintenance.IMMEDIATE and view.state is State.READY
         ]
         if CATALOG_RELATION in relations:
@@ -109,22 +124,26 @@ class Keeper:
 
     def backfill(self, commits: BatchCommit, view: View, reader: Reader) -> None:
         """Write the state of a view as of `reader`, with its watermark."""
-        catalog = reader.catalog
-        maintainer = self.maintainer(catalog, view)
-        writer = DerivedRows(_Nothing(catalog))
-        for relation in view.inputs:
-            table = compiled_table(catalog, relation)
-            for batch in reader.scan(table.start, table.end, batch_rows=BACKFILL_ROWS):
-                changes = [RowChange(key, None, value) for key, value in batch]
-                maintainer.writes(changes, reader, writer)
+        maintainer = self.maintainer(reader.catalog, view)
+        writer = DerivedRows(_Nothing(reader.catalog))
+        maintainer.fill(reader, writer)
         rows: list[Write] = [*writer.writes(), watermark_write(group_of(view), reader.position)]
         commits.derive(lambda newest: rows)
 
-    def catch_up(self, commits: BatchCommit, log: Log, catalog: Catalog, view: View) -> int:
-        """Bring a view that has a watermark to the newest published position."""
-        maintainers = (self.maintainer(catalog, view),)
-        relations = frozenset(view.inputs)
-        return catch_up(commits, log, group_of(view), relations, maintainers, log.last)
+    def catch_up(self, commits: BatchCommit, log: Log, view: View) -> int:
+        """Bring a view that has a watermark to what is published now, or beyond. Somebody else may
+        be at the same work: whoever comes second to a stretch of the log goes on after it."""
+        wanted, reached = log.last, -1
+        while reached < wanted:
+            reached = catch_up(
+                commits,
+                log,
+                group_of(view),
+                frozenset(view.inputs),
+                lambda catalog: (self.maintainer(catalog, view),),
+                self.indexes,
+            )
+        return reached
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -153,7 +172,8 @@ class Flip:
             assert mark is not None
             records = self._log.read_written(mark, reader.position)
             missed = consolidated(records, frozenset(view.inputs))
-            self._keeper.maintainer(reader.catalog, view).writes(missed, reader, writer)
+            before = state_before(reader, missed, self._keeper.indexes)
+            self._keeper.maintainer(reader.catalog, view).writes(missed, before, writer)
             writer.delete(keyspace.watermark_key(group_of(view)))
 
 

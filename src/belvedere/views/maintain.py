@@ -10,6 +10,8 @@ A change that touches no column the view uses adds nothing and costs one compari
 from __future__ import annotations
 
 import datetime
+import itertools
+import math
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
@@ -23,10 +25,12 @@ from belvedere.plan.functions.function import Environment
 from belvedere.txn.border import LockRequest, Reader, RowChange, Writer
 from belvedere.types import Row
 from belvedere.views.compile import Compiled, Group
+from belvedere.views.core import Leaf
+from belvedere.views.delta import Term, changes_leaf, terms_of, whole_plans
 from belvedere.views.linear import Amounts
 
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_ENVIRONMENT = Environment(_EPOCH, _EPOCH, lambda: _EPOCH, random.Random(0))
+ENVIRONMENT = Environment(_EPOCH, _EPOCH, lambda: _EPOCH, random.Random(0))
 
 Additions = dict[bytes, tuple[bytes, Amounts]]
 
@@ -35,11 +39,16 @@ class Maintainer:
     """Maintains one view. Holds no state between calls; also the view's commit participant."""
 
     def __init__(self, catalog: Catalog, view: View, compiled: Compiled) -> None:
-        self._relation = compiled.relation
-        self._project = compiled_table(catalog, compiled.relation).layout.projector(compiled.slots)
-        self._core: Rows = compile_plan(catalog, compiled.core)
+        self._leaves = [
+            [(leaf.relation, _projector(catalog, leaf)) for leaf in branch.leaves]
+            for branch in compiled.branches
+        ]
+        terms, self.wishes = terms_of(compiled.branches, compiled.core_fields, catalog)
+        self._terms: list[tuple[Term, Rows]] = [
+            (term, compile_plan(catalog, term.plan)) for term in terms
+        ]
+        self._compiled, self._catalog = compiled, catalog
         self._stored = compiled_view(catalog, view.id)
-        self._amounts = compiled.amounts
         self._grouping = _grouping(catalog, compiled.group)
 
     # -- as a participant ---------------------------------------------------------------------
@@ -52,38 +61,60 @@ class Maintainer:
         """A view refuses nothing."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        removed, added = self._sides(changes)
+        """Add what the changes add; `reader` shows the state before them."""
+        sides = [[_sides(changes, *leaf) for leaf in leaves] for leaves in self._leaves]
         additions: Additions = {}
-        self._accumulate(additions, removed, reader, -1)
-        self._accumulate(additions, added, reader, 1)
+        for term, rows in self._terms:
+            chosen = [(number, sides[term.branch][number]) for number in term.changed]
+            if all(both[0] or both[1] for _, both in chosen):
+                self._run_term(additions, rows, chosen, reader)
         for key, (payload, amounts) in additions.items():
             if any(amounts):
                 writer.add(key, payload, amounts)
 
+    def fill(self, reader: Reader, writer: Writer) -> None:
+        """Add all there is at `reader` to an empty state."""
+        additions: Additions = {}
+        compiled, catalog = self._compiled, self._catalog
+        for plan in whole_plans(compiled.branches, compiled.core_fields, catalog):
+            self._accumulate(additions, compile_plan(catalog, plan), {}, reader, 1)
+        for key, (payload, amounts) in additions.items():
+            writer.add(key, payload, amounts)
+
+    @property
+    def reads_state(self) -> bool:
+        """Whether a delta needs rows beside the changed ones: whether there are joins."""
+        return any(len(leaves) > 1 for leaves in self._leaves)
+
     # -- the work -----------------------------------------------------------------------------
 
-    def _sides(self, changes: Sequence[RowChange]) -> tuple[list[Row], list[Row]]:
-        """Old and new rows of the changes, as far as the view sees a difference."""
-        removed, added, project = [], [], self._project
-        for change in changes:
-            if change.relation != self._relation:
-                continue
-            old = None if change.old is None else project(change.old)
-            new = None if change.new is None else project(change.new)
-            if old != new:
-                if old is not None:
-                    removed.append(old)
-                if new is not None:
-                    added.append(new)
-        return removed, added
+    def _run_term(
+        self,
+        additions: Additions,
+        rows: Rows,
+        chosen: list[tuple[int, Sides]],
+        reader: Reader,
+    ) -> None:
+        """Every combination of old (weight -1) and new (weight +1) rows of the changed leaves."""
+        for signs in itertools.product((-1, 1), repeat=len(chosen)):
+            deltas = {
+                changes_leaf(number): both[sign > 0] for (number, both), sign in zip(chosen, signs)
+            }
+            if all(deltas.values()):
+                self._accumulate(additions, rows, deltas, reader, math.prod(signs))
 
-    def _accumulate(self, additions: Additions, rows: list[Row], reader: Reader, sign: int) -> None:
-        if not rows:
-            return
-        run = Run(reader, (), _ENVIRONMENT, _NO_SERVICES, Interrupt())
-        run.deltas = {self._relation: rows}
+    def _accumulate(
+        self,
+        additions: Additions,
+        rows: Rows,
+        deltas: dict[int, list[Row]],
+        reader: Reader,
+        sign: int,
+    ) -> None:
+        run = Run(reader, (), ENVIRONMENT, NO_SERVICES, Interrupt())
+        run.deltas = deltas
         encode_key, encode_row = self._stored.key.encode, self._stored.payload.encode
-        for group, amounts in self._grouping(run, self._core(run)):
+        for group, amounts in self._grouping(run, rows(run)):
             key = encode_key(group)
             known = additions.get(key)
             if known is None:
@@ -91,10 +122,32 @@ class Maintainer:
                 additions[key] = (encode_row(group), signed)
             else:
                 payload, sums = known
-                additions[key] = (
-                    payload,
-                    tuple([s + sign * amount for s, amount in zip(sums, amounts)]),
-                )
+                summed = tuple([s + sign * amount for s, amount in zip(sums, amounts)])
+                additions[key] = (payload, summed)
+
+
+Sides = tuple[list[Row], list[Row]]
+"""Old and new rows of a leaf."""
+
+
+def _projector(catalog: Catalog, leaf: Leaf) -> Callable[[bytes], Row]:
+    return compiled_table(catalog, leaf.relation).layout.projector(leaf.slots)
+
+
+def _sides(changes: Sequence[RowChange], relation: int, project: Callable[[bytes], Row]) -> Sides:
+    """The rows of the changes as a leaf sees them, as far as it sees a difference."""
+    removed: list[Row] = []
+    added: list[Row] = []
+    for change in changes:
+        if change.relation == relation:
+            old = None if change.old is None else project(change.old)
+            new = None if change.new is None else project(change.new)
+            if old != new:
+                if old is not None:
+                    removed.append(old)
+                if new is not None:
+                    added.append(new)
+    return removed, added
 
 
 Grouping = Callable[[Run, Iterator[Row]], Iterator[tuple[Row, Amounts]]]
@@ -136,4 +189,4 @@ class _NoServices:
         raise AssertionError(f"a view asked for {name}")
 
 
-_NO_SERVICES: Services = _NoServices()  # type: ignore[assignment]
+NO_SERVICES: Services = _NoServices()  # type: ignore[assignment]

@@ -1,0 +1,227 @@
+"""The delta plan of a linear core: what its rows change by when rows of its tables change.
+
+The core is a sum of products, so its delta is, over every non-empty set of changed leaves, the
+product of their changes with the *old* rows of all other leaves:
+
+    d(A x B) = dA x B  +  A x dB  +  dA x dB
+
+Each summand is a term: an ordinary plan whose changed leaves are `Changes` and whose other leaves
+are read through the reader of the old state, by key or index, starting from the changes; a full
+scan is a last resort and is counted in `scans`. Changes come as old rows (weight -1) and new rows
+(weight +1); a term is run for every combination of sides, with the product of the weights.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import combinations
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Index, Maintenance, State
+from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.plan.fields import Fields
+from belvedere.views.core import Branch, Leaf
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """`changed` are numbers of leaves; leaf k of the branch is the Changes leaf -(k + 1)."""
+
+    branch: int
+    changed: tuple[int, ...]
+    plan: n.Node
+    scans: int
+
+
+@dataclass(frozen=True, slots=True)
+class Wish:
+    """An index that would save a scan: equality on these slots of a relation."""
+
+    relation: int
+    slots: tuple[int, ...]
+
+
+def changes_leaf(number: int) -> int:
+    """The key of a leaf's rows in `Run.deltas`."""
+    return -(number + 1)
+
+
+def terms_of(
+    branches: tuple[Branch, ...], fields: Fields, catalog: Catalog
+) -> tuple[tuple[Term, ...], tuple[Wish, ...]]:
+    """Every term of the delta, and the indexes that would make them cheaper."""
+    terms: list[Term] = []
+    wishes: dict[Wish, None] = {}
+    for number, branch in enumerate(branches):
+        leaves = range(len(branch.leaves))
+        for size in range(1, len(branch.leaves) + 1):
+            for changed in combinations(leaves, size):
+                builder = _Builder(branch, changed, catalog)
+                plan = builder.plan(fields)
+                terms.append(Term(number, changed, plan, builder.scans))
+                wishes.update(dict.fromkeys(builder.wishes))
+    return tuple(terms), tuple(wishes)
+
+
+def whole_plans(branches: tuple[Branch, ...], fields: Fields, catalog: Catalog) -> list[n.Node]:
+    """A plan for all rows of each branch: what a backfill adds."""
+    return [_Builder(branch, (), catalog).plan(fields) for branch in branches]
+
+
+class _Builder:
+    """Builds one term: joins leaf after leaf to what is there, changed ones first."""
+
+    def __init__(self, branch: Branch, changed: tuple[int, ...], catalog: Catalog) -> None:
+        self._branch = branch
+        self._changed = changed
+        self._catalog = catalog
+        self._place: dict[int, int] = {}  # column of the branch's row -> column of the plan's row
+        self._open = list(branch.conditions)
+        self._node: n.Node | None = None
+        self.scans = 0
+        self.wishes: list[Wish] = []
+
+    def plan(self, fields: Fields) -> n.Node:
+        for number in self._changed:
+            leaf = self._branch.leaves[number]
+            self._join(n.Changes(changes_leaf(number), leaf.name, leaf.slots, leaf.fields), leaf)
+        left = [k for k in range(len(self._branch.leaves)) if k not in self._changed]
+        while left:
+            number = max(left, key=self._rank)
+            left.remove(number)
+            self._fetch(self._branch.leaves[number])
+        assert self._node is not None
+        columns = tuple(self._placed(column) for column in self._branch.columns)
+        return n.Project(self._node, columns, fields)
+
+    # -- joining ------------------------------------------------------------------------------
+
+    def _join(self, node: n.Node, leaf: Leaf, access: paths.Access | None = None) -> None:
+        """Put a leaf beside the rows so far, and every condition that can be decided then."""
+        width = 0 if self._node is None else len(self._node.fields)
+        for at, column in enumerate(leaf.columns):
+            self._place[column] = width + at
+        ready = [c for c in self._open if transform.columns_of(c) <= self._place.keys()]
+        self._open = [c for c in self._open if c not in ready]
+        condition = transform.conjunction([self._placed(c) for c in ready])
+        if self._node is None:
+            self._node = node if condition is None else n.Filter(node, condition)
+        elif access is not None:
+            self._node = n.Join(
+                n.JoinKind.INNER,
+                self._node,
+                node,
+                residual=condition,
+                method=n.JoinMethod.LOOKUP,
+                lookup=n.Lookup(access, condition),
+            )
+        else:
+            keys = tuple(k for c in ready for k in self._join_keys(c, leaf, width))
+            method = n.JoinMethod.HASH if keys else n.JoinMethod.LOOP
+            self._node = n.Join(
+                n.JoinKind.INNER, self._node, node, keys, residual=condition, method=method
+            )
+
+    def _join_keys(self, condition: e.Expression, leaf: Leaf, width: int) -> Iterator[n.JoinKey]:
+        """The condition as a key of a hash join; it stays in the residual, where it costs
+        little."""
+        for mine, other in _sides(condition):
+            inside = transform.columns_of(mine)
+            outside = {self._place[column] for column in transform.columns_of(other)}
+            if inside and inside <= set(leaf.columns) and outside and max(outside) < width:
+                here = transform.map_columns(
+                    mine, lambda c: e.Column(c.index - leaf.offset, c.type, c.name)
+                )
+                yield n.JoinKey(self._placed(other), here)
+
+    def _fetch(self, leaf: Leaf) -> None:
+        scan = n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
+        equal = self._equalities(leaf)
+        access = best_access(self._catalog, leaf.relation, equal)
+        if access is None:
+            self.scans += 1
+            if equal:
+                self.wishes.append(Wish(leaf.relation, tuple(sorted(equal))))
+        self._join(scan, leaf, access)
+
+    def _rank(self, number: int) -> tuple[int, int, int]:
+        """How good it is to fetch this leaf next: by key, by index, connected, or not at all."""
+        leaf = self._branch.leaves[number]
+        equal = self._equalities(leaf)
+        access = best_access(self._catalog, leaf.relation, equal)
+        by_key = access is not None and access.whole
+        return (2 * by_key + (access is not None), len(equal), -number)
+
+    def _equalities(self, leaf: Leaf) -> dict[int, e.Expression]:
+        """Slots of the leaf that some condition sets equal to a value of the rows so far."""
+        found: dict[int, e.Expression] = {}
+        for condition in self._open:
+            for mine, other in _sides(condition):
+                if (
+                    isinstance(mine, e.Column)
+                    and mine.index in leaf.columns
+                    and transform.columns_of(other) <= self._place.keys()
+                ):
+                    slot = leaf.slots[mine.index - leaf.offset]
+                    found.setdefault(slot, self._placed(other))
+        return found
+
+    def _placed(self, expression: e.Expression) -> e.Expression:
+        return transform.map_columns(
+            expression, lambda c: e.Column(self._place[c.index], c.type, c.name)
+        )
+
+
+def _sides(condition: e.Expression) -> Iterator[tuple[e.Expression, e.Expression]]:
+    """Both readings of an equality of values of one type."""
+    match condition:
+        case e.Call(function, (left, right), _) if function.name == "=" and left.type == right.type:
+            yield left, right
+            yield right, left
+
+
+def best_access(
+    catalog: Catalog, relation: int, equal: dict[int, e.Expression]
+) -> paths.Access | None:
+    """The key or index with the longest prefix of columns that are known; None without one."""
+    table = catalog.table(relation)
+    best = _access(None, "", table.primary_key, equal, unique=True)
+    for index in catalog.indexes_of(relation):
+        if _serves(index):
+            slots = tuple(-1 if part.slot is None else part.slot for part in index.parts)
+            found = _access(index.id, index.name, slots, equal, unique=index.unique)
+            if found is not None and (best is None or _better(found, best)):
+                best = found
+    return best
+
+
+def _serves(index: Index) -> bool:
+    ready = index.state is State.READY and index.maintenance is Maintenance.IMMEDIATE
+    return ready and index.where is None
+
+
+def _access(
+    index: int | None,
+    name: str,
+    slots: tuple[int, ...],
+    equal: dict[int, e.Expression],
+    *,
+    unique: bool,
+) -> paths.Access | None:
+    parts: list[paths.Part] = []
+    for slot in slots:
+        if slot not in equal:
+            break
+        parts.append(paths.OnePart(equal[slot]))
+    if not parts:
+        return None
+    whole = unique and len(parts) == len(slots)
+    return paths.Access(index, name, tuple(parts), whole=whole)
+
+
+def _better(one: paths.Access, other: paths.Access) -> bool:
+    return (one.whole, len(one.parts)) > (other.whole, len(other.parts))
