@@ -47,11 +47,15 @@ def back_up(opened: OpenStore, commits: BatchCommit, destination: Path) -> int:
             failpoints.hit("checkpoint.after")
         taken.append(written)
 
-    commits.exclusively(copy)
-    written = taken[0]
-    _write_anchor(destination, opened.identity.store_id, opened.incarnation, written)
-    shutil.copyfile(opened.directory / files.IDENTITY_FILE, destination / files.BACKUP_FILE)
-    files.sync_directory(destination)
+    try:
+        commits.exclusively(copy)
+        written = taken[0]
+        _write_anchor(destination, opened.identity.store_id, opened.incarnation, written)
+        shutil.copyfile(opened.directory / files.IDENTITY_FILE, destination / files.BACKUP_FILE)
+        files.sync_directory(destination)
+    except BaseException:
+        shutil.rmtree(destination)
+        raise
     return written.position
 
 
@@ -90,6 +94,7 @@ def restore(
     files.read_identity(partial)
     files.sync_directory(partial)
     partial.rename(destination)
+    files.sync_directory(destination.parent)
     return written.position
 
 
@@ -107,14 +112,15 @@ def _at_position(
     if position is None or position == expected:
         return found
     records = read_records(store, position, expected)
-    if position > expected or len(records) != expected - position or position < 0:
+    kept = position == 0 or bool(read_records(store, position - 1, position))
+    if position > expected or len(records) != expected - position or not kept:
         raise InvalidInput(
             "the backup does not reach that position",
             sqlstate="22023",
             hint="use an older or a newer backup",
             wanted=position,
             last=expected,
-            first=records[0].position - 1 if records else expected,
+            first=records[0].position if records else expected,
         )
     if failpoints.armed:
         failpoints.hit("restore.before_rewind")

@@ -134,14 +134,14 @@ def _is_live_table(item: model.AnyObject | None) -> bool:
 def _settle_indexes(
     store: BatchStore, before: Catalog, after: Catalog, participants_for: ParticipantsFor
 ) -> None:
-    """Fill the indexes that appeared, empty those that are gone."""
+    """Fill the indexes that appeared; remove the rows of what is not known any more."""
     for id_ in before.objects.keys() | after.objects.keys():
         old, new = before.get(id_), after.get(id_)
         was = isinstance(old, Index) and old.state is not State.DROPPED
         if isinstance(new, Index) and new.state is not State.DROPPED and not was:
             store.delete_range(*keyspace.relation_range(id_))
             store.write(list(_index_rows(store, after, new, participants_for)))
-        elif was and new is None:
+        elif new is None and isinstance(old, model.Relation):
             store.delete_range(*keyspace.relation_range(id_))
 
 

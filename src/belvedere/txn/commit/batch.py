@@ -179,6 +179,8 @@ class BatchCommit:
                 (int.from_bytes(key[1:PREFIX]), key[PREFIX:], old, new),
             )
             batch: list[Write] = [(key, new)]
+            if prefixes == CATALOG_PREFIX:
+                catalog = changed_catalog(catalog, changes)
         else:
             prefixes = frozenset([key[:PREFIX] for key, _, _, _ in changes])
             logged = [(int.from_bytes(k[1:PREFIX]), k[PREFIX:], o, n) for k, o, n, _ in changes]
