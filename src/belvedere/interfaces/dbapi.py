@@ -47,6 +47,7 @@ from belvedere.interfaces.values import (
     outward,
 )
 from belvedere.plan.fields import Fields
+from belvedere.session.result import Result
 from belvedere.session.session import Session
 from belvedere.types import Row
 
@@ -195,7 +196,7 @@ class Cursor:
         self._connection: Connection | None = connection
         self._rows: list[Row] = []
         self._fields: Fields | None = None
-        self._result: Any = None
+        self._result: Result | None = None
         self._at = 0
         self.arraysize = 1
         self.rowcount = -1
@@ -209,6 +210,13 @@ class Cursor:
     @property
     def description(self) -> list[Description] | None:
         return None if self._fields is None else describe(self._fields)
+
+    @property
+    def result(self) -> Result:
+        """The last statement's result as the session gave it; for other doors and for tools."""
+        if self._result is None:
+            raise InterfaceError("nothing was executed", sqlstate="24000")
+        return self._result
 
     @property
     def rownumber(self) -> int | None:
@@ -295,6 +303,7 @@ class Cursor:
         """The rows not yet fetched, as an Arrow table."""
         self._require_rows()
         assert self._fields is not None
+        assert self._result is not None
         table = self._result.table
         if table is not None:
             names = [field.name for field in self._fields]
@@ -325,9 +334,9 @@ class Cursor:
         if self._fields is None:
             self._require_rows()
         result = self._result
-        if result.table is not None:
+        if result is not None and result.table is not None:
             result.materialize()
-            convert = outward(result.fields)
+            convert = outward(result.fields or ())
             self._rows = result.rows if convert is None else convert(result.rows)
         return self._rows
 

@@ -18,22 +18,22 @@ Wrap = Callable[[n.Node, Rows], Rows]
 
 def compile_plan(catalog: Catalog, node: n.Node, wrap: Wrap | None = None) -> Rows:
     """The rows of a plan, by Python closures made for it."""
-    return compile_with(catalog, node, lambda inner: None, wrap)
+    return compile_with(catalog, node, None, wrap)
 
 
 def compile_with(
     catalog: Catalog,
     node: n.Node,
-    elsewhere: Callable[[n.Node], Rows | None],
+    elsewhere: Callable[[n.Node], Rows | None] | None,
     wrap: Wrap | None = None,
 ) -> Rows:
     """Like `compile_plan`, but each node is first offered to another tier."""
 
     def plan(inner: n.Node) -> Rows:
-        compiled = elsewhere(inner) or _compile(context, inner)
+        compiled = (elsewhere(inner) if elsewhere else None) or _compile(context, inner)
         return compiled if wrap is None else wrap(inner, compiled)
 
-    context = Context(catalog, plan)
+    context = Context(catalog, plan, fuses=elsewhere is None and wrap is None)
     return plan(node)
 
 

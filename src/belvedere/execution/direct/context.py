@@ -21,10 +21,11 @@ Bound = Callable[[Run], Callable[..., Any]]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`plan` compiles an input or a sub-query."""
+    """`plan` compiles an input or a sub-query. `fuses`: operators may swallow their inputs."""
 
     catalog: Catalog
     plan: Callable[[n.Node], Rows]
+    fuses: bool = True
 
     def value_of(self, expression: e.Expression) -> Bound:
         source = Source()

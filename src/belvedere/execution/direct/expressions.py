@@ -220,22 +220,23 @@ class Writer:
         return text
 
     def case(self, case: e.Case) -> str:
-        whens, default = case.whens, case.default
+        whens = case.whens
         if len(whens) > _OPERANDS_MAX:
-            default = e.Case(whens[_OPERANDS_MAX:], default, case.type)
+            text = self.apart(e.Case(whens[_OPERANDS_MAX:], case.default, case.type))
             whens = whens[:_OPERANDS_MAX]
-        text = self.value(default)
+        else:
+            text = self.value(case.default)
         for condition, result in reversed(whens):
             text = f"({self.value(result)} if {self.truth(condition)} else {text})"
         return text
 
     def coalesce(self, expression: e.Coalesce) -> str:
-        arguments = expression.arguments
-        if len(arguments) > _OPERANDS_MAX:
-            rest = e.Coalesce(arguments[_OPERANDS_MAX:], expression.type)
-            arguments = (*arguments[:_OPERANDS_MAX], rest)
-        *first, last = arguments
-        text = self.value(last)
+        *first, last = expression.arguments
+        if len(first) > _OPERANDS_MAX:
+            text = self.apart(e.Coalesce(expression.arguments[_OPERANDS_MAX:], expression.type))
+            first = first[:_OPERANDS_MAX]
+        else:
+            text = self.value(last)
         for argument in reversed(first):
             held = self.source.temporary()
             text = f"({held} if ({held} := {self.value(argument)}) is not None else {text})"

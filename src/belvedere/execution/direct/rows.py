@@ -31,7 +31,7 @@ def compile_project(context: Context, node: n.Project) -> Rows:
     writer = Writer(source, context.plan)
     below = node.input
     lines = []
-    if isinstance(below, n.Filter):
+    if context.fuses and isinstance(below, n.Filter):
         truth = writer.truth(below.condition)
         lines.append(f"    if not {truth}: continue")
         below = below.input

@@ -1,0 +1,70 @@
+"""`belvedere`: a small table of commands, each loaded when it is called.
+
+`belvedere --help` loads none of them, so it answers at once.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from belvedere import __version__
+
+
+class Command(NamedTuple):
+    """`target` is module:function; the function's parameters are the command's."""
+
+    help: str
+    target: str
+
+
+COMMANDS: dict[str, Command] = {
+    "shell": Command("a SQL shell", "belvedere.interfaces.commands.shell:shell"),
+    "dump": Command(
+        "everything a store holds, readable", "belvedere.interfaces.commands.entries:dump"
+    ),
+}
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    if not given or given[0] in ("-h", "--help", "help"):
+        print(usage())
+        raise SystemExit(0 if given else 2)
+    if given[0] in ("-V", "--version"):
+        print(f"belvedere {__version__}")
+        return
+    command = COMMANDS.get(given[0])
+    if command is None:
+        print(f"belvedere: no command {given[0]!r}\n\n{usage()}", file=sys.stderr)
+        raise SystemExit(2)
+    run(given[0], command, given[1:])
+
+
+def usage() -> str:
+    width = max(map(len, COMMANDS))
+    lines = [f"  {name:<{width}}  {command.help}" for name, command in COMMANDS.items()]
+    return "\n".join(
+        [
+            "usage: belvedere COMMAND ...",
+            "",
+            *lines,
+            "",
+            "belvedere COMMAND --help says more of each.",
+        ]
+    )
+
+
+def run(name: str, command: Command, arguments: list[str]) -> None:
+    import typer  # heavy
+
+    module, _, function = command.target.partition(":")
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command(name=name, help=command.help)(getattr(importlib.import_module(module), function))
+    app(arguments, prog_name=f"belvedere {name}")
+
+
+if __name__ == "__main__":
+    main()

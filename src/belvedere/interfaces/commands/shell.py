@@ -1,0 +1,39 @@
+"""`belvedere shell PATH [-c SQL | -f FILE] [--format table|csv|json]`."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from belvedere.interfaces import dbapi
+from belvedere.interfaces.shell.render import Format
+from belvedere.interfaces.shell.shell import Shell
+
+
+def shell(
+    path: Annotated[str, typer.Argument(help="the store's directory, or :memory:")],
+    command: Annotated[str | None, typer.Option("-c", help="run this SQL and leave")] = None,
+    file: Annotated[Path | None, typer.Option("-f", help="run this file and leave")] = None,
+    form: Annotated[Format, typer.Option("--format", help="how rows are printed")] = Format.TABLE,
+    durability: Annotated[str, typer.Option(help="full or off")] = "full",
+) -> None:
+    try:
+        connection = dbapi.connect(path, durability=durability, autocommit=True)
+    except dbapi.Error as error:
+        print(f"error: {error}", file=sys.stderr)
+        raise typer.Exit(1) from error
+    with connection:
+        made = Shell(connection, form, sys.stdout, sys.stderr)
+        if command is not None:
+            good = made.run_text(command)
+        elif file is not None:
+            good = made.run_file(file)
+        elif sys.stdin.isatty():
+            good = made.interact()
+        else:
+            good = made.run_text(sys.stdin.read())
+    if not good:
+        raise typer.Exit(1)

@@ -1,0 +1,195 @@
+r"""Commands of the shell itself: \d, \dt, \dv, \timing, \x, \i, \copy, \q and \?."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Index, PlainView, Sequence, Table, View
+from belvedere.errors import InvalidInput
+from belvedere.interfaces.shell.render import Format, render
+from belvedere.plan.fields import Field
+from belvedere.types import TEXT, Row
+
+if TYPE_CHECKING:
+    from belvedere.interfaces.shell.shell import Shell
+
+HELP = r"""
+  \d [NAME]      what exists, or the columns, keys and indexes of NAME
+  \dt, \dv       tables; views
+  \timing        show how long statements take, or stop it
+  \x             one column per line, or back
+  \i FILE        run the statements of a file
+  \copy T from|to 'FILE' [csv|parquet] [header]
+  \q             leave (also Ctrl-D)
+"""
+
+
+def run_command(shell: Shell, line: str) -> bool:
+    """Run a backslash command; False when it failed."""
+    name, _, rest = line.strip().partition(" ")
+    handler = _HANDLERS.get(name)
+    if handler is None:
+        shell.complain(f"no command {name}; \\? lists them")
+        return False
+    return handler(shell, rest.strip())
+
+
+def _help(shell: Shell, rest: str) -> bool:
+    shell.say(HELP.strip("\n"))
+    return True
+
+
+def _timing(shell: Shell, rest: str) -> bool:
+    shell.timing = not shell.timing
+    shell.say(f"timing is {'on' if shell.timing else 'off'}")
+    return True
+
+
+def _expanded(shell: Shell, rest: str) -> bool:
+    shell.expanded = not shell.expanded
+    shell.say(f"expanded display is {'on' if shell.expanded else 'off'}")
+    return True
+
+
+def _include(shell: Shell, rest: str) -> bool:
+    return shell.run_file(Path(rest.strip("'\"")))
+
+
+def _quit(shell: Shell, rest: str) -> bool:
+    raise EOFError
+
+
+def _copy(shell: Shell, rest: str) -> bool:
+    r"""`\copy t from 'file.csv' csv header`: COPY with the path seen from here."""
+    words = shlex.split(rest)
+    if len(words) < 3 or words[1].lower() not in ("from", "to"):
+        shell.complain(r"usage: \copy TABLE from|to FILE [csv|parquet] [header]")
+        return False
+    table, direction, path, *options = words
+    form = next((one for one in options if one in ("csv", "parquet", "text")), None)
+    if form is None:
+        form = "parquet" if path.endswith(".parquet") else "csv"
+    header = ", header true" if "header" in options and form == "csv" else ""
+    place = str(Path(path).expanduser().resolve()).replace("'", "''")
+    return shell.run_statement(f"COPY {table} {direction} '{place}' (format {form}{header})")
+
+
+# -- descriptions ----------------------------------------------------------------------------------
+
+
+def _describe(shell: Shell, rest: str) -> bool:
+    if not rest:
+        return _list(shell, (Table, View, PlainView, Sequence))
+    name = rest.strip('";')
+    schema, _, bare = name.rpartition(".")
+    try:
+        item = shell.session.catalog.find(bare, schema or "public")
+    except InvalidInput as error:
+        shell.complain(str(error))
+        return False
+    if not isinstance(item, Table | View | PlainView):
+        shell.complain(f"there is no relation {name}")
+        return False
+    shell.show(_relation(shell.session.catalog, item))
+    return True
+
+
+def _list_tables(shell: Shell, rest: str) -> bool:
+    return _list(shell, (Table,))
+
+
+def _list_views(shell: Shell, rest: str) -> bool:
+    return _list(shell, (View, PlainView))
+
+
+_KINDS = {Table: "table", View: "materialized view", PlainView: "view", Sequence: "sequence"}
+
+
+def _list(shell: Shell, kinds: tuple[type, ...]) -> bool:
+    catalog = shell.session.catalog
+    names = {schema.id: schema.name for schema in catalog.schemas}
+    rows: list[Row] = sorted(
+        (names[item.schema], item.name, _KINDS[type(item)])
+        for item in catalog.objects.values()
+        if isinstance(item, kinds)
+        and isinstance(item, Table | View | PlainView | Sequence)
+        and catalog.find(item.name, names[item.schema]) is item
+    )
+    fields = (Field("schema", TEXT), Field("name", TEXT), Field("type", TEXT))
+    shell.show(render(fields, rows, shell.format))
+    return True
+
+
+def _relation(catalog: Catalog, item: Table | View | PlainView) -> str:
+    fields = tuple(Field(n, TEXT) for n in ("column", "type", "nullable", "default"))
+    rows: list[Row] = []
+    for column in item.columns:
+        if column.dropped or column.hidden:
+            continue
+        default = column.default
+        if column.identity:
+            default = f"generated {column.identity} as identity"
+        elif column.generated:
+            default = f"generated always as ({column.generated}) stored"
+        nullable = "not null" if column.not_null else ""
+        rows.append((column.name, str(column.type), nullable, default))
+    lines = [f"{_KINDS[type(item)]} {item.name}", *_table_lines(fields, rows)]
+    if isinstance(item, Table):
+        lines += _constraints(catalog, item)
+    else:
+        lines += ["definition:", f"  {item.definition}"]
+    return "\n".join(lines)
+
+
+def _table_lines(fields: tuple[Field, ...], rows: list[Row]) -> list[str]:
+    from_render = render(fields, rows, Format.TABLE).splitlines()
+    return from_render[:-1]  # without the row count
+
+
+def _constraints(catalog: Catalog, table: Table) -> list[str]:
+    def names(slots: tuple[int, ...]) -> str:
+        return ", ".join(table.columns[slot].name for slot in slots)
+
+    lines = []
+    if not any(table.columns[slot].hidden for slot in table.primary_key):
+        lines.append(f"  primary key ({names(table.primary_key)})")
+    for index in catalog.indexes_of(table.id):
+        if not index.hidden:
+            lines.append(f"  {_index_line(table, index)}")
+    for check in table.checks:
+        lines.append(f"  check {check.name}: {check.expression}")
+    for key in table.foreign_keys:
+        parent = catalog.table(key.parent)
+        referenced = ", ".join(parent.columns[slot].name for slot in key.parent_columns)
+        lines.append(
+            f"  foreign key {key.name} ({names(key.columns)}) -> {parent.name} ({referenced})"
+        )
+    return ["indexes and constraints:", *lines] if lines else []
+
+
+def _index_line(table: Table, index: Index) -> str:
+    parts = [
+        table.columns[part.slot].name if part.slot is not None else f"({part.expression})"
+        for part in index.parts
+    ]
+    text = f"{'unique ' if index.unique else ''}index {index.name} ({', '.join(parts)})"
+    if index.include:
+        text += f" include ({', '.join(table.columns[slot].name for slot in index.include)})"
+    return text + (f" where {index.where}" if index.where else "")
+
+
+_HANDLERS: dict[str, Callable[[Shell, str], bool]] = {
+    "\\?": _help,
+    "\\timing": _timing,
+    "\\x": _expanded,
+    "\\i": _include,
+    "\\copy": _copy,
+    "\\q": _quit,
+    "\\d": _describe,
+    "\\dt": _list_tables,
+    "\\dv": _list_views,
+}

@@ -1,0 +1,71 @@
+"""What the shell offers while one types: keywords, tables, columns, functions, its own commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from prompt_toolkit.completion import CompleteEvent, Completer, Completion
+from prompt_toolkit.document import Document
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import PlainView, Table, View
+from belvedere.plan.functions import registry
+from belvedere.session.session import Session
+
+KEYWORDS = """
+    select from where group by having order limit offset fetch insert into values update set delete
+    returning create table index unique primary key foreign references check default not null drop
+    alter add column constraint rename to view materialized sequence schema truncate begin commit
+    rollback savepoint release with recursive as on using join left right full inner cross lateral
+    union intersect except all distinct case when then else end exists in any between like ilike is
+    and or asc desc nulls first last explain analyze copy show reset prepare execute deallocate
+""".split()
+COMMANDS = ["\\?", "\\copy", "\\d", "\\dt", "\\dv", "\\i", "\\q", "\\timing", "\\x"]
+
+
+class SqlCompleter(Completer):
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._functions = sorted(name for name in registry() if name[0].isalpha())
+
+    def get_completions(self, document: Document, event: CompleteEvent) -> Iterable[Completion]:
+        before = document.text_before_cursor
+        if before.lstrip().startswith("\\") and " " not in before.strip():
+            yield from _matching(before.strip(), COMMANDS, "command")
+            return
+        word = document.get_word_before_cursor(pattern=None)
+        prefix = word.rsplit(".", 1)[-1]
+        if not prefix and not word.endswith("."):
+            return
+        catalog = self._session.catalog
+        yield from _matching(prefix, sorted(_relations(catalog)), "relation")
+        yield from _matching(prefix, sorted(_columns(catalog, before)), "column")
+        yield from _matching(prefix, KEYWORDS, "keyword")
+        yield from _matching(prefix, self._functions, "function")
+
+
+def _matching(prefix: str, names: Iterable[str], kind: str) -> Iterator[Completion]:
+    folded = prefix.lower()
+    for name in names:
+        if name.lower().startswith(folded):
+            yield Completion(name, start_position=-len(prefix), display_meta=kind)
+
+
+def _relations(catalog: Catalog) -> set[str]:
+    return {
+        item.name
+        for item in catalog.objects.values()
+        if isinstance(item, Table | View | PlainView) and getattr(item, "state", "") != "dropped"
+    }
+
+
+def _columns(catalog: Catalog, text: str) -> set[str]:
+    """Columns of the tables the text names; of all tables while it names none."""
+    words = set(text.lower().replace(",", " ").replace("(", " ").replace(".", " ").split())
+    tables = [table for table in catalog.tables if table.name.lower() in words]
+    return {
+        column.name
+        for table in tables or catalog.tables
+        for column in table.columns
+        if not column.dropped and not column.hidden
+    }

@@ -1,0 +1,50 @@
+"""The line editor: completion, highlighting, history, and Enter that waits for the semicolon."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.completion import ThreadedCompleter
+from prompt_toolkit.history import FileHistory
+from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
+from prompt_toolkit.lexers import PygmentsLexer
+from pygments.lexers.sql import PostgresLexer
+
+from belvedere.interfaces.shell.completion import SqlCompleter
+from belvedere.session.session import Session
+
+
+def make_prompt(
+    session: Session, history: Path, is_complete: Callable[[str], bool]
+) -> PromptSession[str]:
+    return PromptSession(
+        completer=ThreadedCompleter(SqlCompleter(session)),
+        complete_while_typing=True,
+        history=FileHistory(str(history)),
+        auto_suggest=AutoSuggestFromHistory(),
+        lexer=PygmentsLexer(PostgresLexer),
+        multiline=True,
+        key_bindings=_keys(is_complete),
+        prompt_continuation=lambda width, line, wrapped: " " * (width - 4) + "  > ",
+        enable_open_in_editor=True,
+    )
+
+
+def _keys(is_complete: Callable[[str], bool]) -> KeyBindings:
+    keys = KeyBindings()
+
+    @keys.add("enter")
+    def enter(event: KeyPressEvent) -> None:
+        """Run what is complete; otherwise begin a new line."""
+        buffer = event.current_buffer
+        if buffer.complete_state is not None and buffer.complete_state.current_completion:
+            buffer.complete_state = None
+        elif is_complete(buffer.text):
+            buffer.validate_and_handle()
+        else:
+            buffer.insert_text("\n")
+
+    return keys

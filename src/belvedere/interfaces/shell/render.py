@@ -1,0 +1,143 @@
+"""Rows as text: an aligned table, one column per line, CSV or JSON."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import decimal
+import enum
+import io
+import json
+import unicodedata
+import uuid
+from typing import Any
+
+from belvedere.plan.fields import Fields
+from belvedere.plan.functions import formatter
+from belvedere.types import Interval, Kind, Row, SqlType
+
+_RIGHT = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE})
+
+
+class Format(enum.StrEnum):
+    TABLE = "table"
+    CSV = "csv"
+    JSON = "json"
+
+
+def render(fields: Fields, rows: list[Row], form: Format, *, expanded: bool = False) -> str:
+    match form:
+        case Format.CSV:
+            return _csv(fields, rows)
+        case Format.JSON:
+            return _json(fields, rows)
+        case Format.TABLE if expanded:
+            return _expanded(fields, rows)
+        case Format.TABLE:
+            return _table(fields, rows)
+
+
+def cell(value: Any, sql_type: SqlType) -> str:
+    """A value as psql shows it; NULL is nothing."""
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return "t" if value else "f"
+    return str(formatter(sql_type)(value))
+
+
+def _cells(fields: Fields, rows: list[Row]) -> list[list[str]]:
+    return [[cell(value, field.type) for value, field in zip(row, fields)] for row in rows]
+
+
+def width_of(text: str) -> int:
+    """How many columns of a terminal a text takes."""
+    if text.isascii():
+        return len(text)
+    wide = sum(unicodedata.east_asian_width(sign) in "WF" for sign in text)
+    marks = sum(unicodedata.combining(sign) != 0 for sign in text)
+    return len(text) + wide - marks
+
+
+def _table(fields: Fields, rows: list[Row]) -> str:
+    cells = _cells(fields, rows)
+    widths = [
+        max([width_of(field.name), *(_widest(row[i]) for row in cells)])
+        for i, field in enumerate(fields)
+    ]
+    heads = [_centered(field.name, width) for field, width in zip(fields, widths)]
+    lines = [" " + " | ".join(heads), "-" + "-+-".join("-" * width for width in widths) + "-"]
+    rights = [field.type.kind in _RIGHT for field in fields]
+    for row in cells:
+        lines += _row_lines(row, widths, rights)
+    count = len(rows)
+    lines.append(f"({count} row{'' if count == 1 else 's'})")
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _widest(text: str) -> int:
+    return max(width_of(line) for line in text.split("\n"))
+
+
+def _centered(text: str, width: int) -> str:
+    space = width - width_of(text)
+    return " " * (space // 2) + text + " " * (space - space // 2)
+
+
+def _row_lines(row: list[str], widths: list[int], rights: list[bool]) -> list[str]:
+    """A row takes as many lines as its tallest cell."""
+    parts = [text.split("\n") for text in row]
+    height = max((len(part) for part in parts), default=1)
+    lines = []
+    for number in range(height):
+        shown = []
+        for part, width, right in zip(parts, widths, rights):
+            text = part[number] if number < len(part) else ""
+            space = " " * (width - width_of(text))
+            shown.append(space + text if right else text + space)
+        lines.append(" " + " | ".join(shown))
+    return lines
+
+
+def _expanded(fields: Fields, rows: list[Row]) -> str:
+    width = max((width_of(field.name) for field in fields), default=0)
+    lines = []
+    for number, row in enumerate(_cells(fields, rows), 1):
+        lines.append(f"-[ record {number} ]-" + "-" * max(width - 10, 0))
+        lines += [
+            f"{field.name}{' ' * (width - width_of(field.name))} | {text}"
+            for field, text in zip(fields, row)
+        ]
+    return "\n".join(lines) or "(0 rows)"
+
+
+def _csv(fields: Fields, rows: list[Row]) -> str:
+    out = io.StringIO()
+    writer = csv.writer(out, lineterminator="\n")
+    writer.writerow([field.name for field in fields])
+    writer.writerows(_cells(fields, rows))
+    return out.getvalue().rstrip("\n")
+
+
+def _json(fields: Fields, rows: list[Row]) -> str:
+    names = [field.name for field in fields]
+    return json.dumps(
+        [dict(zip(names, map(_plain, row))) for row in rows], ensure_ascii=False, indent=1
+    )
+
+
+def _plain(value: Any) -> Any:
+    """A value as JSON has it: exact numbers as text would lose their kind, so they stay numbers."""
+    match value:
+        case decimal.Decimal():
+            return int(value) if value == value.to_integral_value() else float(value)
+        case bytes():
+            return "\\x" + value.hex()
+        case Interval():
+            return f"{value.months} mons {value.days} days {value.microseconds} us"
+        case datetime.date() | datetime.time() | datetime.timedelta() | uuid.UUID():
+            return str(value)
+        case list():
+            return [_plain(item) for item in value]
+        case _:
+            return value

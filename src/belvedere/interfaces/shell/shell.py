@@ -1,0 +1,157 @@
+"""The shell: reads statements, runs them, prints what comes back.
+
+Ctrl-C stops the running statement, not the shell. A statement that takes long shows that it is
+still running. Long output goes through a pager when there is a terminal.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import threading
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from belvedere.interfaces import dbapi
+from belvedere.interfaces.shell.commands import run_command
+from belvedere.interfaces.shell.render import Format, render
+from belvedere.interfaces.shell.statements import caret_lines, is_complete, split
+from belvedere.session.session import Session
+
+if TYPE_CHECKING:
+    from prompt_toolkit import PromptSession
+
+PROGRESS_AFTER_S = 2.0
+HISTORY = "~/.belvedere_history"
+
+
+class Shell:
+    def __init__(
+        self, connection: dbapi.Connection, form: Format, out: TextIO, errors: TextIO
+    ) -> None:
+        self.connection = connection
+        self.format = form
+        self.timing = False
+        self.expanded = False
+        self._out = out
+        self._errors = errors
+        self._paged = False
+
+    @property
+    def session(self) -> Session:
+        return self.connection.session
+
+    def say(self, text: str) -> None:
+        print(text, file=self._out)
+
+    def complain(self, text: str) -> None:
+        print(text, file=self._errors)
+
+    def show(self, text: str) -> None:
+        """Print rows, through a pager when they do not fit the terminal."""
+        if self._paged and text.count("\n") >= shutil.get_terminal_size().lines - 1:
+            import pydoc  # heavy
+
+            os.environ.setdefault("LESS", "-SRXF")
+            pydoc.pager(text)
+        else:
+            self.say(text)
+
+    # -- running ------------------------------------------------------------------------------
+
+    def run_text(self, text: str) -> bool:
+        """Run every statement and command of a text; stop at the first that fails."""
+        pending = ""
+        for line in text.splitlines(keepends=True):
+            if not pending.strip() and line.lstrip().startswith("\\"):
+                if not run_command(self, line.strip()):
+                    return False
+                continue
+            statements, pending = split(pending + line)
+            if not all(map(self.run_statement, statements)):
+                return False
+        return not pending.strip() or self.run_statement(pending)
+
+    def run_file(self, path: Path) -> bool:
+        try:
+            text = path.expanduser().read_text(encoding="utf-8")
+        except (OSError, UnicodeDecodeError) as error:
+            self.complain(f"error: {error}")
+            return False
+        return self.run_text(text)
+
+    def run_statement(self, text: str) -> bool:
+        started = time.perf_counter()
+        progress = self._progress(started)
+        try:
+            cursor = self.connection.execute(text)
+        except dbapi.Error as error:
+            self._report(text, error)
+            return False
+        except KeyboardInterrupt:
+            self.complain("canceled")
+            return False
+        finally:
+            progress.cancel()
+        self._print(cursor)
+        if self.timing:
+            self.say(f"time: {(time.perf_counter() - started) * 1000:.3f} ms")
+        return True
+
+    def _progress(self, started: float) -> threading.Timer:
+        """Says that a statement is still running, when somebody is watching."""
+
+        def tell() -> None:
+            spent = time.perf_counter() - started
+            self.complain(f"still running after {spent:.0f} s; Ctrl-C stops it")
+
+        timer = threading.Timer(PROGRESS_AFTER_S, tell)
+        timer.daemon = True
+        if self._errors.isatty():
+            timer.start()
+        return timer
+
+    def _print(self, cursor: dbapi.Cursor) -> None:
+        result = cursor.result
+        if result.fields is None:
+            if self.format is Format.TABLE:
+                count = "" if result.affected < 0 else f" {result.affected}"
+                self.say(f"{result.tag}{count}")
+            return
+        result.materialize()
+        self.show(render(result.fields, result.rows, self.format, expanded=self.expanded))
+
+    def _report(self, text: str, error: dbapi.Error) -> None:
+        self.complain(f"error {error.sqlstate}: {error}")
+        for line in caret_lines(text, error.position):
+            self.complain(line)
+
+    # -- with a person ------------------------------------------------------------------------
+
+    def interact(self) -> bool:
+        self._paged = True
+        prompt = self._prompt()
+        self.say("belvedere shell; \\? for help, \\q to leave")
+        while True:
+            try:
+                text = prompt.prompt(self._mark())
+            except KeyboardInterrupt:
+                continue
+            except EOFError:
+                return True
+            try:
+                self.run_text(text)
+            except EOFError:
+                return True
+
+    def _mark(self) -> str:
+        state = self.session.transactions
+        if state.failed:
+            return "belvedere!> "
+        return "belvedere*> " if state.open is not None else "belvedere> "
+
+    def _prompt(self) -> PromptSession[str]:
+        from belvedere.interfaces.shell.prompt import make_prompt  # heavy
+
+        return make_prompt(self.session, Path(HISTORY).expanduser(), is_complete)

@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from tests.execution.plans import Store
+
+
+@pytest.fixture(scope="module")
+def store() -> Iterator[Store]:
+    opened = Store()
+    yield opened
+    opened.close()
+
+
+@pytest.fixture
+def fresh() -> Iterator[Store]:
+    """A store of its own, for tests that write."""
+    opened = Store()
+    yield opened
+    opened.close()
