@@ -25,7 +25,10 @@ from tests.plan.functions.corpus import VALUES
 from tests.plan.functions.engines import Duck, _column_type, _encode, show
 
 ROUNDS = 60 if FULL else 10
-FRACTIONS = {"float8": ["0", "0.25", "0.5", "1", "0.333", "1.5"], "float8[]": ["{0,0.5,1}", "{0.25}", "{}"]}
+FRACTIONS = {
+    "float8": ["0", "0.25", "0.5", "1", "0.333", "1.5"],
+    "float8[]": ["{0,0.5,1}", "{0.25}", "{}"],
+}
 
 Rows = list[tuple[str | None, ...]]
 
@@ -109,7 +112,11 @@ def _rows(
         for one in types:
             values = VALUES[type_name(one)]
             if tame:
-                values = [v for v in values if len(v) < 12 and not v.strip("-").startswith(("N", "I", "9", "2147", "178"))] or values
+                values = [
+                    v
+                    for v in values
+                    if len(v) < 12 and not v.strip("-").startswith(("N", "I", "9", "2147", "178"))
+                ] or values
                 values = [v for v in values if "e3" not in v]
             row.append(None if generator.random() < nulls else generator.choice(values))
         rows.append(tuple(row))
@@ -123,7 +130,9 @@ def python_aggregate(case: Aggregation) -> Value | str:
     try:
         rows = case.values()
         if function.direct is not None:
-            rows = sorted((row for row in rows if None not in row), key=lambda row: element_key(row[0]))
+            rows = sorted(
+                (row for row in rows if None not in row), key=lambda row: element_key(row[0])
+            )
         state = accumulator.initial()
         for row in rows:
             if not (function.strict and None in row):
@@ -145,7 +154,9 @@ def bounded_types(types: Sequence[SqlType]) -> list[tuple[SqlType, ...]]:
     ]
 
 
-def sql_aggregate(duck: Duck, case: Aggregation, types: Sequence[SqlType], rows: Sequence[Sequence[Any]]) -> Value | None:
+def sql_aggregate(
+    duck: Duck, case: Aggregation, types: Sequence[SqlType], rows: Sequence[Sequence[Any]]
+) -> Value | None:
     """The SQL form, or the partial form finished in Python; None when there is neither."""
     columns: list[exp.Expression] = [sqlglot.column(f"c{i}") for i in range(len(types))]
     whole = build_sql(case.function, tuple(types), columns)
@@ -172,11 +183,26 @@ def _decoded(sql_type: SqlType, column: Any) -> Any:
     return _decoder(sql_type)(column)[0]
 
 
-def _run(duck: Duck, calls: Sequence[exp.Expression], types: Sequence[SqlType], rows: Sequence[Sequence[Any]]) -> list[Any]:
-    columns = [pa.array([_encode(t, row[i]) for row in rows], type=_column_type(t)) for i, t in enumerate(types)]
-    table = pa.table([*columns, pa.array(range(len(rows)), type=pa.int64())], names=[*(f"c{i}" for i in range(len(types))), "position"])
+def _run(
+    duck: Duck,
+    calls: Sequence[exp.Expression],
+    types: Sequence[SqlType],
+    rows: Sequence[Sequence[Any]],
+) -> list[Any]:
+    columns = [
+        pa.array([_encode(t, row[i]) for row in rows], type=_column_type(t))
+        for i, t in enumerate(types)
+    ]
+    table = pa.table(
+        [*columns, pa.array(range(len(rows)), type=pa.int64())],
+        names=[*(f"c{i}" for i in range(len(types))), "position"],
+    )
     duck.connection.register("arguments", table)
-    casts = ", ".join([*(f"CAST(c{i} AS {duckdb_type(t)}) AS c{i}" for i, t in enumerate(types)), "position"])
+    casts = ", ".join(
+        [*(f"CAST(c{i} AS {duckdb_type(t)}) AS c{i}" for i, t in enumerate(types)), "position"]
+    )
     text = ", ".join(f"{call.sql('duckdb')} AS r{i}" for i, call in enumerate(calls))
-    result = duck.connection.sql(f"SELECT {text} FROM (SELECT {casts} FROM arguments ORDER BY position)").to_arrow_table()
+    result = duck.connection.sql(
+        f"SELECT {text} FROM (SELECT {casts} FROM arguments ORDER BY position)"
+    ).to_arrow_table()
     return [result.column(i) for i in range(len(calls))]

@@ -46,7 +46,9 @@ class Call:
 
     @property
     def expression(self) -> str:
-        return postgres_call(self.function, [literal(t, a) for t, a in zip(self.types, self.arguments)])
+        return postgres_call(
+            self.function, [literal(t, a) for t, a in zip(self.types, self.arguments)]
+        )
 
     def values(self) -> list[object]:
         return [None if a is None else parser_for(t)(a) for t, a in zip(self.types, self.arguments)]
@@ -81,7 +83,11 @@ def postgres_call(function: Function, arguments: list[str]) -> str:
         return f"({arguments[0]})::{type_name(function.result)}"
     if name.startswith("is "):
         words = name.upper()
-        return f"(({arguments[0]}) {words} ({arguments[1]}))" if len(arguments) == 2 else f"(({arguments[0]}) {words})"
+        return (
+            f"(({arguments[0]}) {words} ({arguments[1]}))"
+            if len(arguments) == 2
+            else f"(({arguments[0]}) {words})"
+        )
     if name.startswith("extract "):
         return f"extract({name.removeprefix('extract ')} FROM {arguments[0]})"
     if name == "array subscript":
@@ -95,7 +101,16 @@ def postgres_call(function: Function, arguments: list[str]) -> str:
         if len(arguments) == 1:
             return f"({name} ({arguments[0]}))"
         return f"(({arguments[0]}) {name} ({arguments[1]}))"
-    if not function.arguments and function.name in ("current_date", "current_timestamp", "localtime", "localtimestamp", "current_user", "session_user", "current_catalog", "current_schema"):
+    if not function.arguments and function.name in (
+        "current_date",
+        "current_timestamp",
+        "localtime",
+        "localtimestamp",
+        "current_user",
+        "session_user",
+        "current_catalog",
+        "current_schema",
+    ):
         return name
     call = f'pg_catalog."{name}"({", ".join(arguments)})'
     if function.kind is FunctionKind.SET:
@@ -121,7 +136,9 @@ def concrete(function: Function) -> Iterator[tuple[tuple[SqlType, ...], SqlType]
     choices = max(len(POLYMORPHIC[poly.value]) for poly in polys)
     for i in range(choices):
         names = [
-            POLYMORPHIC[a.value][i % len(POLYMORPHIC[a.value])] if isinstance(a, Poly) else type_name(a)
+            POLYMORPHIC[a.value][i % len(POLYMORPHIC[a.value])]
+            if isinstance(a, Poly)
+            else type_name(a)
             for a in arguments
         ]
         types = tuple(t for t in map(named_type, names) if isinstance(t, SqlType))
@@ -144,7 +161,9 @@ def calls(function: Function) -> list[Call]:
         else:
             chosen = [tuple(map(generator.choice, lists)) for _ in range(CALLS_PER_OVERLOAD)]
         for i in range(len(types)):
-            chosen.append(tuple(None if i == j else generator.choice(one) for j, one in enumerate(lists)))
+            chosen.append(
+                tuple(None if i == j else generator.choice(one) for j, one in enumerate(lists))
+            )
         found += [Call(function, types, result, arguments) for arguments in chosen]
     return found
 

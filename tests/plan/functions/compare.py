@@ -21,9 +21,7 @@ from tests.plan.functions.engines import Answer, Duck, python_answer, sql_query
 
 EXCLUSIONS = tomllib.loads((Path(__file__).parent / "exclusions.toml").read_text())
 UNSUPPORTED = {entry["message"] for entry in EXCLUSIONS["unsupported"]}
-DIFFERENT = {
-    (entry["engine"], entry["signature"]) for entry in EXCLUSIONS.get("different", ())
-}
+DIFFERENT = {(entry["engine"], entry["signature"]) for entry in EXCLUSIONS.get("different", ())}
 _WIDE = Context(prec=500)
 
 
@@ -55,9 +53,13 @@ def compare(postgres: Postgres, duck: Duck, functions: Iterable[Function]) -> li
         answer = python_answer(call)
         if answer.unsupported in UNSUPPORTED:
             continue
-        if not _same(value, answer, call.function.environment) and not excluded("python", call.function):
+        if not _same(value, answer, call.function.environment) and not excluded(
+            "python", call.function
+        ):
             shown = answer.value if answer.crash is None else answer.crash
-            findings.append(Finding("python", call.function.signature, call.expression, value, shown))
+            findings.append(
+                Finding("python", call.function.signature, call.expression, value, shown)
+            )
         groups[id(call.function), call.types, call.result].append((call, value))
     for items in groups.values():
         if items[0][0].function.kind is FunctionKind.SCALAR:
@@ -84,14 +86,23 @@ def _compare_sql(
     if excluded("sql", call.function):
         return []
     if all(one.kind is not Kind.NUMERIC for one in call.types):
-        return _compare_rows(duck, call, call.types, [(c.values(), v, c.expression) for c, v in items if _readable(c)])
+        return _compare_rows(
+            duck,
+            call,
+            call.types,
+            [(c.values(), v, c.expression) for c, v in items if _readable(c)],
+        )
     findings = []
     for precision, scale in NUMERIC_BOUNDS:
         bound = numeric(precision, scale)
         types = tuple(bound if one.kind is Kind.NUMERIC else one for one in call.types)
         if sql_query(call, types) is None:
             continue
-        rows = [row for c, _ in items if _readable(c) and (row := _fitted(c.values(), types)) is not None]
+        rows = [
+            row
+            for c, _ in items
+            if _readable(c) and (row := _fitted(c.values(), types)) is not None
+        ]
         expressions = [
             postgres_call(call.function, [literal(t, _text(t, v)) for t, v in zip(types, row)])
             for row in rows
@@ -141,7 +152,9 @@ def _compare_rows(
     expected = [value for _, value, _ in rows]
     answers = duck.values(query, types, [values for values, _, _ in rows], call.result, expected)
     return [
-        Finding("sql", call.function.signature, f"{expression}  as  {query.sql('duckdb')}", value, got)
+        Finding(
+            "sql", call.function.signature, f"{expression}  as  {query.sql('duckdb')}", value, got
+        )
         for (_, value, expression), got in zip(rows, answers)
         if not _same_sql(value, got)
     ]

@@ -21,9 +21,7 @@ from belvedere.types import TEXT, Interval, Kind, SqlType, array_of
 from tests.oracle.postgres import Value
 from tests.plan.functions.cases import Call
 
-ENVIRONMENT = Environment(
-    EPOCH_UTC, EPOCH_UTC, lambda: EPOCH_UTC, random.Random(1)
-)
+ENVIRONMENT = Environment(EPOCH_UTC, EPOCH_UTC, lambda: EPOCH_UTC, random.Random(1))
 
 
 def show(sql_type: SqlType, value: Any) -> str | None:
@@ -184,5 +182,3 @@ def sql_query(call: Call, types: Sequence[SqlType]) -> exp.Expression | None:
     """The SQL form of a call over columns c0, c1, ..., or None when it has none."""
     arguments: list[exp.Expression] = [sqlglot.column(f"c{i}") for i in range(len(types))]
     return build_sql(call.function, tuple(types), arguments)
-
-

@@ -46,7 +46,9 @@ def _sql_findings(postgres: Postgres, duck: Duck, case: Aggregation, value: Valu
     found: list[Finding] = []
     if case.function.direct is not None:
         return found
-    if case.result.kind is Kind.DOUBLE and any(_extreme(value) for row in case.values() for value in row):
+    if case.result.kind is Kind.DOUBLE and any(
+        _extreme(value) for row in case.values() for value in row
+    ):
         return found
     for types in bounded_types(case.stepped):
         rows = [_fitted(row, types) for row in case.values()]
@@ -72,16 +74,25 @@ def _same(case: Aggregation, expected: Value, got: Value) -> bool:
         return True
     if expected.sqlstate is not None or got.sqlstate is not None:
         return expected.sqlstate == got.sqlstate
-    if case.result.kind in (Kind.DOUBLE, Kind.REAL) and expected.text is not None and got.text is not None:
+    if (
+        case.result.kind in (Kind.DOUBLE, Kind.REAL)
+        and expected.text is not None
+        and got.text is not None
+    ):
         # DuckDB may add floats in another order.
         left, right = float(expected.text), float(got.text)
-        return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9) or (left != left and right != right)
+        return math.isclose(left, right, rel_tol=1e-9, abs_tol=1e-9) or (
+            left != left and right != right
+        )
     return expected.text == got.text
 
 
 @pytest.mark.parametrize("name", sorted({function.name for function in FUNCTIONS}))
 def test_aggregate_equals_postgres(postgres: Postgres, duck: Duck, name: str) -> None:
-    found = [f for function in FUNCTIONS if function.name == name for f in findings(postgres, duck, function)]
+    found = [
+        f
+        for function in FUNCTIONS
+        if function.name == name
+        for f in findings(postgres, duck, function)
+    ]
     assert not found, "\n".join(map(str, found[:5]))
-
-

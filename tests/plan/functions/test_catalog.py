@@ -54,11 +54,15 @@ def catalog(postgres: Postgres) -> dict[Key, list[tuple[str, bool, str, str]]]:
     ).rows
     for name, arguments, result, strict, volatility, kind, is_set, _ in rows:
         key = (name, tuple(_short(one) for one in arguments))
-        found.setdefault(key, []).append((_short(result), strict, volatility, "s" if is_set else kind))
+        found.setdefault(key, []).append(
+            (_short(result), strict, volatility, "s" if is_set else kind)
+        )
     return found
 
 
 def _short(name: str) -> str:
+    # PostgreSQL's internal type for names is text here.
+    name = "text" if name == "name" else name
     return name[1:] + "[]" if name.startswith("_") else name
 
 

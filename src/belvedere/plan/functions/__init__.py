@@ -17,7 +17,7 @@ from belvedere.plan.functions.function import (
     Volatility,
 )
 from belvedere.plan.functions.registry import Resolved, duckdb_udfs, registry, resolve
-from belvedere.plan.functions.resolution import casts_implicitly, common_type
+from belvedere.plan.functions.resolution import casts_implicitly, common_type, require_common_type
 from belvedere.plan.functions.sqlform import beyond_duckdb, build_sql, duckdb_type, sqlstate_of
 
 __all__ = [
@@ -42,6 +42,7 @@ __all__ = [
     "is_relabelling",
     "parser",
     "registry",
+    "require_common_type",
     "resolve",
     "sqlstate_of",
 ]

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import Any
 
+from belvedere.errors import Unsupported
 from belvedere.plan.functions.function import Accumulator
 from belvedere.plan.values import decimals, interval_math
 from belvedere.plan.values.decimals import EXACT, NAN, ZERO
@@ -170,7 +171,9 @@ def spread(sample: bool, root: bool) -> Callable[[list[Any]], Decimal | None]:
     return finish
 
 
-def spread_of(count: int, total: Decimal, squares: Decimal, sample: bool, root: bool) -> Decimal | None:
+def spread_of(
+    count: int, total: Decimal, squares: Decimal, sample: bool, root: bool
+) -> Decimal | None:
     if count <= (1 if sample else 0):
         return None
     if not (total.is_finite() and squares.is_finite()):
@@ -239,6 +242,10 @@ def gather_step(state: list[Any], *arguments: Any) -> list[Any]:
     return state
 
 
+def refuse_step(state: Any, value: Any) -> Any:
+    raise Unsupported("arrays of more than one dimension are not supported")
+
+
 def array_or_null(state: list[Any]) -> list[Any] | None:
     return state or None
 
@@ -261,5 +268,3 @@ def join_text(state: list[str] | None) -> str | None:
 
 def join_bytes(state: list[bytes] | None) -> bytes | None:
     return None if state is None else b"".join(state)
-
-

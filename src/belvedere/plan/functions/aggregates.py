@@ -90,7 +90,9 @@ def _spread(name: str, sample: bool, root: bool) -> list[Function]:
     exact = Partial(("count(_0)", "sum(_0)", "sum(_0 * _0)"), finish)
     whole = Accumulator(acc.moments, acc.moments_step, acc.spread(sample, root))
     decimal = Accumulator(acc.numeric_moments, acc.numeric_moments_step, acc.spread(sample, root))
-    floating = Accumulator(acc.float_moments, acc.float_moments_step, acc.float_spread(sample, root))
+    floating = Accumulator(
+        acc.float_moments, acc.float_moments_step, acc.float_spread(sample, root)
+    )
     # DuckDB's population forms make 0 of a single NaN or infinity.
     sql = f"[[{'stddev' if root else 'var'}_samp(CAST(_0 AS DOUBLE))]]" if sample else None
     return [
@@ -180,6 +182,11 @@ FUNCTIONS: tuple[Function, ...] = (
         "array_agg(anynonarray) anyarray",
         Accumulator(acc.gather, acc.gather_step, acc.array_or_null),
         "[[array_agg(_0)]]",
+        strict=False,
+    ),
+    aggregate(
+        "array_agg(anyarray) anyarray",
+        Accumulator(acc.nothing, acc.refuse_step, acc.same),
         strict=False,
     ),
     aggregate(

@@ -145,7 +145,9 @@ def _to_string(types: Types) -> Callable[..., str | None]:
     assert isinstance(element, SqlType)
     show = formatter(element)
 
-    def to_string(values: Values | None, separator: str | None, null: str | None = None) -> str | None:
+    def to_string(
+        values: Values | None, separator: str | None, null: str | None = None
+    ) -> str | None:
         if values is None or separator is None:
             return None
         if null is None:
@@ -159,7 +161,9 @@ def to_array(text: str | None, separator: str | None) -> list[str | None] | None
     return to_array_null(text, separator, None)
 
 
-def to_array_null(text: str | None, separator: str | None, null: str | None) -> list[str | None] | None:
+def to_array_null(
+    text: str | None, separator: str | None, null: str | None
+) -> list[str | None] | None:
     if text is None:
         return None
     parts: list[str]
@@ -176,7 +180,9 @@ def to_table(text: str | None, separator: str | None) -> list[str | None]:
     return to_array(text, separator) or []
 
 
-def _any(test: Callable[[Any, Any], bool], every: bool) -> Callable[[Any, Values | None], bool | None]:
+def _any(
+    test: Callable[[Any, Any], bool], every: bool
+) -> Callable[[Any, Values | None], bool | None]:
     """value op ANY/ALL (array) from the element test, with three-valued logic."""
 
     def compare(value: Any, values: Values | None) -> bool | None:
@@ -204,12 +210,42 @@ def all_of(test: Callable[[Any, Any], bool]) -> Callable[[Any, Values | None], b
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    scalar("array_append(anycompatiblearray,anycompatible) anycompatiblearray", append, "list_append(_0, _1)", strict=False),
-    scalar("array_prepend(anycompatible,anycompatiblearray) anycompatiblearray", prepend, "list_prepend(_0, _1)", strict=False),
-    scalar("array_cat(anycompatiblearray,anycompatiblearray) anycompatiblearray", concatenate, "list_concat(_0, _1)", strict=False),
-    scalar("||(anycompatiblearray,anycompatible) anycompatiblearray", append, "list_append(_0, _1)", strict=False),
-    scalar("||(anycompatible,anycompatiblearray) anycompatiblearray", prepend, "list_prepend(_0, _1)", strict=False),
-    scalar("||(anycompatiblearray,anycompatiblearray) anycompatiblearray", concatenate, "list_concat(_0, _1)", strict=False),
+    scalar(
+        "array_append(anycompatiblearray,anycompatible) anycompatiblearray",
+        append,
+        "list_append(_0, _1)",
+        strict=False,
+    ),
+    scalar(
+        "array_prepend(anycompatible,anycompatiblearray) anycompatiblearray",
+        prepend,
+        "list_prepend(_0, _1)",
+        strict=False,
+    ),
+    scalar(
+        "array_cat(anycompatiblearray,anycompatiblearray) anycompatiblearray",
+        concatenate,
+        "list_concat(_0, _1)",
+        strict=False,
+    ),
+    scalar(
+        "||(anycompatiblearray,anycompatible) anycompatiblearray",
+        append,
+        "list_append(_0, _1)",
+        strict=False,
+    ),
+    scalar(
+        "||(anycompatible,anycompatiblearray) anycompatiblearray",
+        prepend,
+        "list_prepend(_0, _1)",
+        strict=False,
+    ),
+    scalar(
+        "||(anycompatiblearray,anycompatiblearray) anycompatiblearray",
+        concatenate,
+        "list_concat(_0, _1)",
+        strict=False,
+    ),
     scalar("array_length(anyarray,int4) int4", length),
     scalar("array_lower(anyarray,int4) int4", lower_bound),
     scalar("array_upper(anyarray,int4) int4", length),
@@ -219,10 +255,18 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("<@(anyarray,anyarray) bool", contained),
     scalar("&&(anyarray,anyarray) bool", overlaps),
     scalar("array_position(anycompatiblearray,anycompatible) int4", position, strict=False),
-    scalar("array_position(anycompatiblearray,anycompatible,int4) int4", position_from, strict=False),
+    scalar(
+        "array_position(anycompatiblearray,anycompatible,int4) int4", position_from, strict=False
+    ),
     scalar("array_positions(anycompatiblearray,anycompatible) int4[]", positions, strict=False),
-    scalar("array_remove(anycompatiblearray,anycompatible) anycompatiblearray", remove, strict=False),
-    scalar("array_replace(anycompatiblearray,anycompatible,anycompatible) anycompatiblearray", replace, strict=False),
+    scalar(
+        "array_remove(anycompatiblearray,anycompatible) anycompatiblearray", remove, strict=False
+    ),
+    scalar(
+        "array_replace(anycompatiblearray,anycompatible,anycompatible) anycompatiblearray",
+        replace,
+        strict=False,
+    ),
     scalar("trim_array(anyarray,int4) anyarray", trim),
     scalar("array_reverse(anyarray) anyarray", reverse),
     scalar("array_sort(anyarray) anyarray", sort),
@@ -230,7 +274,12 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("array subscript(anyarray,int4) anyelement", subscript),
     scalar("array slice(anyarray,int4,int4) anyarray", array_slice),
     stable("array_to_string(anyarray,text) text", unspecialized, specialize=_to_string),
-    stable("array_to_string(anyarray,text,text) text", unspecialized, strict=False, specialize=_to_string),
+    stable(
+        "array_to_string(anyarray,text,text) text",
+        unspecialized,
+        strict=False,
+        specialize=_to_string,
+    ),
     scalar("string_to_array(text,text) text[]", to_array, UDF, strict=False),
     scalar("string_to_array(text,text,text) text[]", to_array_null, UDF, strict=False),
     set_returning("string_to_table(text,text) text", to_table, strict=False),

@@ -21,7 +21,15 @@ from belvedere.plan.functions import conversions as convert
 from belvedere.plan.functions.function import UDF, Function, SqlForm, Types, Volatility, named_type
 
 from belvedere.plan.functions.sqlform import raised, udf_name
-from belvedere.plan.values import arrays, datetime_text, datetimes, decimals, intervals, numbers, texts
+from belvedere.plan.values import (
+    arrays,
+    datetime_text,
+    datetimes,
+    decimals,
+    intervals,
+    numbers,
+    texts,
+)
 from belvedere.plan.values.numbers import INT2_MAX, INT4_MAX, INT8_MAX
 from belvedere.types import NUMERIC, TEXT, UNKNOWN, Kind, SqlType, numeric
 
@@ -111,11 +119,19 @@ def _as(name: str) -> str:
     return f"CAST(_0 AS {name})"
 
 
-_INTEGER_BOUNDS = {Kind.SMALLINT: numeric(5, 0), Kind.INTEGER: numeric(10, 0), Kind.BIGINT: numeric(19, 0)}
+_INTEGER_BOUNDS = {
+    Kind.SMALLINT: numeric(5, 0),
+    Kind.INTEGER: numeric(10, 0),
+    Kind.BIGINT: numeric(19, 0),
+}
 
 
 def _integer_casts() -> list[tuple[str, str, str, Form, SqlForm]]:
-    sizes = {"int2": ("smallint", INT2_MAX, 2), "int4": ("integer", INT4_MAX, 4), "int8": ("bigint", INT8_MAX, 8)}
+    sizes = {
+        "int2": ("smallint", INT2_MAX, 2),
+        "int4": ("integer", INT4_MAX, 4),
+        "int8": ("bigint", INT8_MAX, 8),
+    }
     casts: list[tuple[str, str, str, Form, SqlForm]] = []
     for name, (kind, high, size) in sizes.items():
         sql = _as(kind.upper())
@@ -219,7 +235,9 @@ def base_casts() -> list[Function]:
 
 
 @functools.lru_cache(maxsize=4096)
-def cast_function(source: SqlType, target: SqlType, context: Context = Context.EXPLICIT) -> Function:
+def cast_function(
+    source: SqlType, target: SqlType, context: Context = Context.EXPLICIT
+) -> Function:
     """The cast from `source` to `target`, modifiers of the target applied.
 
     Raises 42846 when there is none, 42804 when there is one but not in this context.
@@ -227,7 +245,9 @@ def cast_function(source: SqlType, target: SqlType, context: Context = Context.E
     found = _unmodified(source, target, context)
     if found is None:
         sqlstate = "42846" if context is Context.EXPLICIT else "42804"
-        raise InvalidInput("cannot cast type", sqlstate=sqlstate, source=str(source), target=str(target))
+        raise InvalidInput(
+            "cannot cast type", sqlstate=sqlstate, source=str(source), target=str(target)
+        )
     return _modified(found, source, target, context)
 
 
@@ -249,7 +269,12 @@ def _unmodified(source: SqlType, target: SqlType, context: Context) -> Function 
     text_target = target.kind in _STRINGS
     if text_source and text_target:
         strip = source.kind is Kind.CHAR and target.kind is not Kind.CHAR
-        return _make(source, target, texts.char_to_text if strip else _same, "rtrim(_0, ' ')" if strip else "_0")
+        return _make(
+            source,
+            target,
+            texts.char_to_text if strip else _same,
+            "rtrim(_0, ' ')" if strip else "_0",
+        )
     pair = (Kind.TEXT if text_source else source.kind, Kind.TEXT if text_target else target.kind)
     known = _BASE.get(pair)
     if known is None or known[0] > context:
@@ -262,7 +287,9 @@ def _array_cast(source: SqlType, target: SqlType, context: Context) -> Function 
         element = _unmodified(source.element, target.element, context)
         if element is None:
             return None
-        return _make(source, target, _each(_modified(element, source.element, target.element, context)), None)
+        return _make(
+            source, target, _each(_modified(element, source.element, target.element, context)), None
+        )
     if source.kind is Kind.UNKNOWN or (source.kind in _STRINGS and context is Context.EXPLICIT):
         return _make(source, target, parser(target), None)
     if target.kind in _STRINGS and context >= Context.ASSIGNMENT:
@@ -295,7 +322,13 @@ def _modified(base: Function, source: SqlType, target: SqlType, context: Context
     )
     if target.kind is Kind.VARCHAR:
         form = texts.cut_varchar if explicit else texts.fit_varchar
-        return _then(base, source, target, lambda v: form(v, length), f"left({{}}, {length})" if explicit else guard)
+        return _then(
+            base,
+            source,
+            target,
+            lambda v: form(v, length),
+            f"left({{}}, {length})" if explicit else guard,
+        )
     pad = texts.cut_char if explicit else texts.fit_char
     inner = "{}" if explicit else f"({guard})"
     return _then(base, source, target, lambda v: pad(v, length), f"rpad({inner}, {length}, ' ')")
@@ -305,7 +338,9 @@ def _fit_numeric(precision: int, scale: int, value: Any) -> Any:
     return decimals.fit(value, precision, scale)
 
 
-def _then(base: Function, source: SqlType, target: SqlType, after: Form | None, template: str) -> Function:
+def _then(
+    base: Function, source: SqlType, target: SqlType, after: Form | None, template: str
+) -> Function:
     form = base.python
     assert callable(form)
     python: Form
@@ -322,7 +357,9 @@ def _then(base: Function, source: SqlType, target: SqlType, after: Form | None, 
         bounds = lambda types: target  # noqa: E731
     elif target.kind is Kind.NUMERIC and source.kind is Kind.NUMERIC:
         bounds = lambda types: types[0]  # noqa: E731
-    return Function("cast", (source,), target, python, sql, volatility=base.volatility, bounds=bounds)
+    return Function(
+        "cast", (source,), target, python, sql, volatility=base.volatility, bounds=bounds
+    )
 
 
 def _wrapped(base: Function, template: str) -> SqlForm:
@@ -343,6 +380,3 @@ def _wrapped(base: Function, template: str) -> SqlForm:
 
         return wrapped
     return None
-
-
-

@@ -152,7 +152,9 @@ def _distinct(equal: Test, negated: bool) -> Test:
     return distinct
 
 
-def _family(left: str, right: str, tests: dict[str, Test], sql: Callable[[str], SqlForm]) -> list[Function]:
+def _family(
+    left: str, right: str, tests: dict[str, Test], sql: Callable[[str], SqlForm]
+) -> list[Function]:
     zoned = {left, right} in ({"date", "timestamptz"}, {"timestamp", "timestamptz"})
     volatility = Volatility.STABLE if zoned else Volatility.IMMUTABLE
     types = f"({left},{right}) bool"
@@ -180,7 +182,11 @@ def _no_sql(name: str) -> SqlForm:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    *(f for left, right, tests, wrap in _pairs() for f in _family(left, right, tests, _around(wrap))),
+    *(
+        f
+        for left, right, tests, wrap in _pairs()
+        for f in _family(left, right, tests, _around(wrap))
+    ),
     *_family("numeric", "numeric", _numeric_tests(), _aligned),
     *_family("anyarray", "anyarray", _by_key(array_key, array_key), _no_sql),
 )

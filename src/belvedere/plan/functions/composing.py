@@ -19,7 +19,15 @@ from belvedere.types import TEXT, Kind, SqlType
 
 _SPECIFIER = re.compile(r"%(?:(\d+)\$)?(-?)(?:(\d+)|\*(?:(\d+)\$)?)?([sIL%]|.|$)", re.DOTALL)
 # Types that DuckDB prints the way PostgreSQL does.
-_PRINTS_ALIKE = {Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.VARCHAR, Kind.TEXT, Kind.DATE, Kind.UUID}
+_PRINTS_ALIKE = {
+    Kind.SMALLINT,
+    Kind.INTEGER,
+    Kind.BIGINT,
+    Kind.VARCHAR,
+    Kind.TEXT,
+    Kind.DATE,
+    Kind.UUID,
+}
 
 
 def unspecialized(*arguments: Any) -> Any:
@@ -48,7 +56,9 @@ def _concat_ws(types: Types) -> Callable[..., str | None]:
     def concat_ws(separator: str | None, *values: Any) -> str | None:
         if separator is None:
             return None
-        return separator.join([show(value) for show, value in zip(shows, values) if value is not None])
+        return separator.join(
+            [show(value) for show, value in zip(shows, values) if value is not None]
+        )
 
     return concat_ws
 
@@ -183,7 +193,13 @@ def _extreme_sql(name: str) -> SqlForm:
 
 
 FUNCTIONS: tuple[Function, ...] = (
-    stable("concat(variadic any) text", unspecialized, _alike("concat(_*)"), strict=False, specialize=_concat),
+    stable(
+        "concat(variadic any) text",
+        unspecialized,
+        _alike("concat(_*)"),
+        strict=False,
+        specialize=_concat,
+    ),
     stable(
         "concat_ws(text,variadic any) text",
         unspecialized,
@@ -193,9 +209,21 @@ FUNCTIONS: tuple[Function, ...] = (
     ),
     stable("format(text,variadic any) text", unspecialized, strict=False, specialize=_format),
     stable("format(text) text", unspecialized, strict=False, specialize=_format),
-    stable("||(text,anynonarray) text", unspecialized, _alike("_0 || CAST(_1 AS VARCHAR)"), specialize=_text_and_any),
-    stable("||(anynonarray,text) text", unspecialized, _alike("CAST(_0 AS VARCHAR) || _1"), specialize=_any_and_text),
-    scalar("coalesce(variadic anycompatible) anycompatible", coalesce, "coalesce(_*)", strict=False),
+    stable(
+        "||(text,anynonarray) text",
+        unspecialized,
+        _alike("_0 || CAST(_1 AS VARCHAR)"),
+        specialize=_text_and_any,
+    ),
+    stable(
+        "||(anynonarray,text) text",
+        unspecialized,
+        _alike("CAST(_0 AS VARCHAR) || _1"),
+        specialize=_any_and_text,
+    ),
+    scalar(
+        "coalesce(variadic anycompatible) anycompatible", coalesce, "coalesce(_*)", strict=False
+    ),
     scalar(
         "greatest(variadic anycompatible) anycompatible",
         unspecialized,

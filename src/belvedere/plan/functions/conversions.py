@@ -45,7 +45,9 @@ def numeric_to_integer(kind: str, high: int) -> Callable[[Decimal], int]:
 
     def convert(value: Decimal) -> int:
         if not value.is_finite():
-            raise InvalidInput("cannot convert this numeric to an integer", sqlstate="0A000", type=kind)
+            raise InvalidInput(
+                "cannot convert this numeric to an integer", sqlstate="0A000", type=kind
+            )
         result = int(rounded(value, 0))
         if -high - 1 <= result <= high:
             return result

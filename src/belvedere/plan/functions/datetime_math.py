@@ -129,8 +129,15 @@ def _zoned() -> list[Function]:
         wrap = "CAST({} AS TIMESTAMPTZ)" if zoned else "{}"
         functions += [
             scalar(f"+({name},interval) {name}", add, wrap.format(plus), volatility=volatility),
-            scalar(f"+(interval,{name}) {name}", interval_add, wrap.format(swapped), volatility=volatility),
-            scalar(f"-({name},interval) {name}", subtract, wrap.format(minus), volatility=volatility),
+            scalar(
+                f"+(interval,{name}) {name}",
+                interval_add,
+                wrap.format(swapped),
+                volatility=volatility,
+            ),
+            scalar(
+                f"-({name},interval) {name}", subtract, wrap.format(minus), volatility=volatility
+            ),
             scalar(f"-({name},{name}) interval", between, UDF),
         ]
     return functions

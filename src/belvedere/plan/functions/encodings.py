@@ -8,7 +8,15 @@ import hashlib
 import re
 import uuid
 
-from belvedere.plan.functions.function import UDF, Environment, Function, Types, scalar, volatile
+from belvedere.plan.functions.function import (
+    UDF,
+    Environment,
+    Function,
+    Types,
+    scalar,
+    stable,
+    volatile,
+)
 from belvedere.plan.functions.casts import formatter
 from belvedere.plan.values.failures import bad_argument
 from belvedere.plan.values.texts import unescape_bytes
@@ -62,6 +70,14 @@ def position(value: bytes, part: bytes) -> int:
 
 def trim(value: bytes, characters: bytes) -> bytes:
     return value.strip(characters) if characters else value
+
+
+def left_trim(value: bytes, characters: bytes) -> bytes:
+    return value.lstrip(characters) if characters else value
+
+
+def right_trim(value: bytes, characters: bytes) -> bytes:
+    return value.rstrip(characters) if characters else value
 
 
 def reverse(value: bytes) -> bytes:
@@ -213,6 +229,8 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("substr(bytea,int4,int4) bytea", substring, UDF),
     scalar("position(bytea,bytea) int4", position, UDF),
     scalar("btrim(bytea,bytea) bytea", trim, UDF),
+    scalar("ltrim(bytea,bytea) bytea", left_trim, UDF),
+    scalar("rtrim(bytea,bytea) bytea", right_trim, UDF),
     scalar("reverse(bytea) bytea", reverse, UDF),
     scalar("get_byte(bytea,int4) int4", get_byte, UDF),
     scalar("md5(text) text", md5, "md5(_0)"),
@@ -225,13 +243,15 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("to_hex(int8) text", hexadecimal8, UDF),
     scalar("encode(bytea,text) text", encode, UDF),
     scalar("decode(text,text) bytea", decode, UDF),
-    scalar("convert_to(text,text) bytea", convert_to, UDF),
-    scalar("convert_from(bytea,text) text", convert_from, UDF),
+    stable("convert_to(text,text) bytea", convert_to, UDF),
+    stable("convert_from(bytea,text) text", convert_from, UDF),
     scalar("quote_ident(text) text", quote_identifier, UDF),
     scalar("quote_literal(text) text", quote_literal, UDF),
-    scalar("quote_literal(anyelement) text", quote_literal, specialize=_quote_any),
+    stable("quote_literal(anyelement) text", quote_literal, specialize=_quote_any),
     scalar("quote_nullable(text) text", quote_nullable, UDF, strict=False),
-    scalar("quote_nullable(anyelement) text", quote_nullable, strict=False, specialize=_nullable_any),
+    stable(
+        "quote_nullable(anyelement) text", quote_nullable, strict=False, specialize=_nullable_any
+    ),
     volatile("gen_random_uuid() uuid", random_uuid, environment=True),
     volatile("random() float8", random_float, environment=True),
 )

@@ -56,7 +56,9 @@ def divide(left: float, right: float) -> float:
     return result
 
 
-def _narrow(form: Callable[[float, float], float], by_product: bool) -> Callable[[float, float], float]:
+def _narrow(
+    form: Callable[[float, float], float], by_product: bool
+) -> Callable[[float, float], float]:
     def narrow(left: float, right: float) -> float:
         wide = form(left, right)
         result = float4(wide)
@@ -213,7 +215,9 @@ def _arithmetic() -> list[Function]:
     return functions
 
 
-def _named(names: str, form: Callable[..., float], sql: object = UDF, count: int = 1) -> list[Function]:
+def _named(
+    names: str, form: Callable[..., float], sql: object = UDF, count: int = 1
+) -> list[Function]:
     types = ",".join(["float8"] * count)
     return [scalar(f"{name}({types}) float8", form, sql) for name in names.split()]  # type: ignore[arg-type]
 

@@ -13,7 +13,11 @@ from belvedere.plan.functions.function import UDF, Function, scalar
 from belvedere.plan.values.failures import division_by_zero, out_of_range
 from belvedere.plan.values.numbers import INT2_MAX, INT4_MAX, INT8_MAX
 
-_WIDTHS = {"int2": ("smallint", 16, INT2_MAX), "int4": ("integer", 32, INT4_MAX), "int8": ("bigint", 64, INT8_MAX)}
+_WIDTHS = {
+    "int2": ("smallint", 16, INT2_MAX),
+    "int4": ("integer", 32, INT4_MAX),
+    "int8": ("bigint", 64, INT8_MAX),
+}
 _ORDER = ("int2", "int4", "int8")
 
 Binary = Callable[[int, int], int]

@@ -11,7 +11,17 @@ from typing import Any
 
 from belvedere.plan.functions.casts import formatter
 from belvedere.plan.functions.composing import unspecialized
-from belvedere.plan.functions.function import UDF, Accumulator, Function, Types, aggregate, scalar, set_returning, stable
+from belvedere.plan.functions.function import (
+    UDF,
+    Accumulator,
+    Function,
+    Types,
+    Volatility,
+    aggregate,
+    scalar,
+    set_returning,
+    stable,
+)
 from belvedere.plan.values.failures import bad_argument
 from belvedere.types import Kind, SqlType
 
@@ -141,7 +151,14 @@ def path_text(value: str, steps: list[str | None]) -> str | None:
 
 def type_of(value: str) -> str:
     first = _first(value)
-    names = {"{": "object", "[": "array", '"': "string", "t": "boolean", "f": "boolean", "n": "null"}
+    names = {
+        "{": "object",
+        "[": "array",
+        '"': "string",
+        "t": "boolean",
+        "f": "boolean",
+        "n": "null",
+    }
     return names.get(first, "number")
 
 
@@ -172,7 +189,9 @@ def encoder(sql_type: SqlType) -> Callable[[Any], str]:
     kind = sql_type.kind
     if sql_type.element is not None:
         inner = encoder(sql_type.element)
-        return lambda values: "[" + ",".join("null" if v is None else inner(v) for v in values) + "]"
+        return lambda values: (
+            "[" + ",".join("null" if v is None else inner(v) for v in values) + "]"
+        )
     if kind is Kind.BOOLEAN:
         return lambda value: "true" if value else "false"
     show = formatter(sql_type)
@@ -193,7 +212,15 @@ def _finite(value: Any) -> bool:
     return value.is_finite() if isinstance(value, Decimal) else value - value == 0
 
 
-_ESCAPES = {"\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", '"': '\\"', "\\": "\\\\"}
+_ESCAPES = {
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    '"': '\\"',
+    "\\": "\\\\",
+}
 
 
 def quoted(text: str) -> str:
@@ -242,7 +269,9 @@ def _aggregate(types: Types) -> Accumulator:
         state.append("null" if value is None else show(value))
         return state
 
-    return Accumulator(lambda: None, step, lambda state: None if state is None else "[" + ", ".join(state) + "]")
+    return Accumulator(
+        lambda: None, step, lambda state: None if state is None else "[" + ", ".join(state) + "]"
+    )
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -258,7 +287,20 @@ FUNCTIONS: tuple[Function, ...] = (
     set_returning("json_array_elements_text(json) text", array_elements_text),
     set_returning("json_object_keys(json) text", object_keys),
     stable("to_json(anyelement) json", unspecialized, specialize=_to_json),
-    stable("json_build_object(variadic any) json", unspecialized, strict=False, specialize=_build_object),
-    stable("json_build_array(variadic any) json", unspecialized, strict=False, specialize=_build_array),
-    aggregate("json_agg(anyelement) json", Accumulator(list, list.append, list), strict=False, specialize=_aggregate),
+    stable(
+        "json_build_object(variadic any) json",
+        unspecialized,
+        strict=False,
+        specialize=_build_object,
+    ),
+    stable(
+        "json_build_array(variadic any) json", unspecialized, strict=False, specialize=_build_array
+    ),
+    aggregate(
+        "json_agg(anyelement) json",
+        Accumulator(list, list.append, list),
+        strict=False,
+        specialize=_aggregate,
+        volatility=Volatility.STABLE,
+    ),
 )

@@ -137,6 +137,10 @@ def _latin(value: bytes) -> str:
     return value.decode("latin-1")
 
 
+def like_escape_bytes(pattern: bytes, escape: bytes) -> bytes:
+    return like_escape(_latin(pattern), _latin(escape)).encode("latin-1")
+
+
 def like_bytes(value: bytes, pattern: bytes) -> bool:
     return matcher(_latin(pattern))(_latin(value))
 
@@ -148,7 +152,9 @@ def not_like_bytes(value: bytes, pattern: bytes) -> bool:
 def _native(left: str, name: str, operator: str, fold: bool) -> str:
     """DuckDB's LIKE where the pattern has no escape, about whose end the two differ."""
     symbol = "".join(f"x{ord(character):x}" for character in name)
-    value, pattern = (f"translate({side}, '{_UPPER}', '{_LOWER}')" if fold else side for side in ("_0", "_1"))
+    value, pattern = (
+        f"translate({side}, '{_UPPER}', '{_LOWER}')" if fold else side for side in ("_0", "_1")
+    )
     udf = f"belvedere_{symbol}_{left}_text(_0, _1)"
     return f"CASE WHEN contains(_1, '\\') THEN {udf} ELSE {value} {operator} {pattern} END"
 
@@ -172,6 +178,9 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("like(text,text) bool", like, UDF),
     scalar("notlike(text,text) bool", not_like, UDF),
     scalar("like_escape(text,text) text", like_escape, UDF),
+    scalar("like(bytea,bytea) bool", like_bytes, UDF),
+    scalar("notlike(bytea,bytea) bool", not_like_bytes, UDF),
+    scalar("like_escape(bytea,bytea) bytea", like_escape_bytes, UDF),
     scalar("~~(bytea,bytea) bool", like_bytes, UDF),
     scalar("!~~(bytea,bytea) bool", not_like_bytes, UDF),
 )

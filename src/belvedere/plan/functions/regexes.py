@@ -124,7 +124,9 @@ def _expand(replacement: str, match: re.Match[str]) -> str:
             return match[number] or ""
         return str(reference[0])
 
-    return re.sub(r"\\(.)", part, replacement, flags=re.DOTALL) if "\\" in replacement else replacement
+    return (
+        re.sub(r"\\(.)", part, replacement, flags=re.DOTALL) if "\\" in replacement else replacement
+    )
 
 
 def regexp_count(text: str, pattern: str) -> int:
@@ -189,9 +191,15 @@ def _similar_parts(pattern: str, escape: str) -> Iterator[str]:
             bracket = 1
             yield character
         else:
-            yield {"%": ".*", "_": ".", "(": "(?:", "\\": "\\\\", ".": "\\.", "^": "\\^", "$": "\\$"}.get(
-                character, character
-            )
+            yield {
+                "%": ".*",
+                "_": ".",
+                "(": "(?:",
+                "\\": "\\\\",
+                ".": "\\.",
+                "^": "\\^",
+                "$": "\\$",
+            }.get(character, character)
 
 
 def _tests(left: str) -> list[Function]:

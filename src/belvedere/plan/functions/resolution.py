@@ -8,10 +8,11 @@ left is 42725. A binary operator first assumes that an unknown side has the othe
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 
 from belvedere.errors import InvalidInput
-from belvedere.plan.functions.function import Function, Parameter, Poly, Types, type_name
+from belvedere.plan.functions.function import Function, Parameter, Poly, Types
 from belvedere.types import TEXT, UNKNOWN, Kind, SqlType, array_of
 
 _CATEGORIES = {
@@ -96,6 +97,29 @@ def common_type(types: Iterable[SqlType]) -> SqlType | None:
     return best if all(casts_implicitly(one, best) for one in known) else None
 
 
+def require_common_type(types: Sequence[SqlType]) -> SqlType:
+    """As `common_type`; 42804 when the types are of different sorts, 42846 when none leads to one."""
+    found = common_type(types)
+    if found is not None:
+        return found
+    known = [one for one in types if one.kind is not Kind.UNKNOWN]
+    mixed = any(_category(one) != _category(known[0]) for one in known)
+    raise InvalidInput(
+        "types cannot be matched",
+        sqlstate="42804" if mixed else "42846",
+        types=", ".join(map(str, types)),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Candidate:
+    """An overload that fits: its parameters as declared, and for this call."""
+
+    function: Function
+    declared: tuple[Parameter, ...]
+    concrete: tuple[SqlType | None, ...]
+
+
 def choose(
     name: str, functions: Sequence[Function], types: Sequence[SqlType]
 ) -> tuple[Function, Types]:
@@ -104,17 +128,17 @@ def choose(
     Raises 42883 when no overload fits and 42725 when several fit equally.
     """
     given = [plain(one) for one in types]
-    candidates = [
+    expanded = [
         (function, parameters)
         for function in functions
         if (parameters := _expand(function, len(given))) is not None
     ]
-    exact = _exact(candidates, given)
+    exact = _exact(expanded, given)
     if exact is not None:
         return exact
     fitting = [
-        (function, concrete)
-        for function, parameters in candidates
+        _Candidate(function, parameters, concrete)
+        for function, parameters in expanded
         if (concrete := _concrete(parameters, given)) is not None
     ]
     if len(fitting) > 1:
@@ -123,7 +147,18 @@ def choose(
         raise _failure("function does not exist", "42883", name, given)
     if len(fitting) > 1:
         raise _failure("function call is ambiguous", "42725", name, given)
-    return fitting[0]
+    return fitting[0].function, _settled_types(fitting[0], name, given)
+
+
+def _settled_types(candidate: _Candidate, name: str, given: list[SqlType]) -> Types:
+    settled: list[SqlType] = []
+    for one in candidate.concrete:
+        if one is None:
+            raise _failure("could not determine polymorphic type", "42804", name, given)
+        if one.element is not None and one.element.element is not None:
+            raise _failure("there are no arrays of arrays", "42704", name, given)
+        settled.append(one)
+    return tuple(settled)
 
 
 def choose_operator(
@@ -145,6 +180,13 @@ def result_type(function: Function, types: Types) -> SqlType:
     result = function.result
     if isinstance(result, SqlType):
         return result
+    found = _result_of(result, function, types)
+    if found.element is not None and found.element.element is not None:
+        raise InvalidInput("there are no arrays of arrays", sqlstate="42704", type=str(found))
+    return found
+
+
+def _result_of(result: Poly, function: Function, types: Types) -> SqlType:
     elements, arrays = _family(result)
     for parameter, given in zip(_expand(function, len(types)) or (), types):
         if parameter in arrays:
@@ -194,19 +236,45 @@ def _element(sql_type: SqlType) -> SqlType:
     return sql_type.element
 
 
-def _concrete(parameters: tuple[Parameter, ...], given: list[SqlType]) -> Types | None:
-    """The parameters with pseudo-types settled, or None when the call does not fit."""
-    settled: list[SqlType] = []
-    element = compatible = None
+def _concrete(
+    parameters: tuple[Parameter, ...], given: list[SqlType]
+) -> tuple[SqlType | None, ...] | None:
+    """The parameters with pseudo-types settled (None: not determined), or None when nothing fits."""
+    settled: list[SqlType | None] = []
+    element: SqlType | None = None
+    compatible: SqlType | None = None
     if any(isinstance(parameter, Poly) for parameter in parameters):
+        if not _consistent(parameters, given):
+            return None
         element = _settle_same(parameters, given)
         compatible = _settle_common(parameters, given)
     for parameter, one in zip(parameters, given):
         target = _settled(parameter, one, element, compatible)
-        if target is None or not casts_implicitly(one, target):
+        if target is not None and not casts_implicitly(one, target):
             return None
+        if parameter in (Poly.ANYNONARRAY, Poly.ANYCOMPATIBLENONARRAY):
+            if target is not None and target.element is not None:
+                return None
         settled.append(target)
     return tuple(settled)
+
+
+def _consistent(parameters: tuple[Parameter, ...], given: list[SqlType]) -> bool:
+    """Whether the known types agree on what each pseudo-type stands for."""
+    same: set[SqlType] = set()
+    common: list[SqlType] = []
+    for parameter, one in zip(parameters, given):
+        if one.kind is Kind.UNKNOWN:
+            continue
+        if parameter in (Poly.ANYARRAY, Poly.ANYCOMPATIBLEARRAY):
+            if one.element is None:
+                return False
+            (same.add if parameter is Poly.ANYARRAY else common.append)(one.element)
+        elif parameter in _ELEMENTS:
+            same.add(one)
+        elif parameter in _COMPATIBLE:
+            common.append(one)
+    return len(same) < 2 and (not common or common_type(common) is not None)
 
 
 def _settled(
@@ -221,8 +289,6 @@ def _settled(
         return None
     if parameter in (Poly.ANYARRAY, Poly.ANYCOMPATIBLEARRAY):
         return array_of(chosen)
-    if parameter in (Poly.ANYNONARRAY, Poly.ANYCOMPATIBLENONARRAY) and chosen.element is not None:
-        return None
     return chosen
 
 
@@ -243,19 +309,22 @@ def _settle_same(parameters: tuple[Parameter, ...], given: list[SqlType]) -> Sql
 def _settle_common(parameters: tuple[Parameter, ...], given: list[SqlType]) -> SqlType | None:
     found: list[SqlType] = []
     for parameter, one in zip(parameters, given):
-        if parameter is Poly.ANYCOMPATIBLEARRAY and one.kind is not Kind.UNKNOWN:
-            if one.element is None:
-                return None
-            found.append(one.element)
+        if parameter is Poly.ANYCOMPATIBLEARRAY:
+            found.append(one if one.element is None else one.element)
         elif parameter in _COMPATIBLE:
             found.append(one)
     return common_type(found) if found else None
 
 
-_Candidates = list[tuple[Function, Types]]
+def _category(parameter: Parameter) -> str:
+    return "P" if isinstance(parameter, Poly) else _CATEGORIES[parameter.kind]
 
 
-def _narrow(candidates: _Candidates, given: list[SqlType]) -> _Candidates:
+def _preferred(parameter: Parameter) -> bool:
+    return not isinstance(parameter, Poly) and parameter.kind in _PREFERRED
+
+
+def _narrow(candidates: list[_Candidate], given: list[SqlType]) -> list[_Candidate]:
     known = [i for i, one in enumerate(given) if one.kind is not Kind.UNKNOWN]
     candidates = _best(candidates, lambda types: sum(types[i] == given[i] for i in known))
     if len(candidates) == 1:
@@ -265,51 +334,47 @@ def _narrow(candidates: _Candidates, given: list[SqlType]) -> _Candidates:
     )
     if len(candidates) == 1 or len(known) == len(given):
         return candidates
-    unknown = [i for i in range(len(given)) if i not in known]
-    candidates = _by_category(candidates, unknown)
+    candidates = _by_category(candidates, [i for i in range(len(given)) if i not in known])
     if len(candidates) == 1 or not known:
         return candidates
-    if any(given[i] != given[known[0]] for i in known):
-        return candidates
     one = given[known[0]]
-    same = [c for c in candidates if all(casts_implicitly(one, target) for target in c[1])]
+    if any(given[i] != one for i in known):
+        return candidates
+    same = [c for c in candidates if _concrete(c.declared, [one] * len(given)) is not None]
     return same if len(same) == 1 else candidates
 
 
-def _exact_or_preferred(parameter: SqlType, given: SqlType) -> bool:
+def _exact_or_preferred(parameter: Parameter, given: SqlType) -> bool:
     if parameter == given:
         return True
-    return parameter.kind in _PREFERRED and _CATEGORIES[parameter.kind] == _CATEGORIES[given.kind]
+    return _preferred(parameter) and _category(parameter) == _category(given)
 
 
-def _best(candidates: _Candidates, score: object) -> _Candidates:
-    assert callable(score)
-    scores = [score(types) for _, types in candidates]
+def _best(
+    candidates: list[_Candidate], score: Callable[[tuple[Parameter, ...]], int]
+) -> list[_Candidate]:
+    scores = [score(candidate.declared) for candidate in candidates]
     top = max(scores)
     return [candidate for candidate, one in zip(candidates, scores) if one == top]
 
 
-def _by_category(candidates: _Candidates, unknown: list[int]) -> _Candidates:
+def _by_category(candidates: list[_Candidate], unknown: list[int]) -> list[_Candidate]:
     chosen: dict[int, tuple[str, bool]] = {}
     for i in unknown:
-        kinds = [types[i].kind for _, types in candidates]
-        categories = {_CATEGORIES[kind] for kind in kinds}
+        parameters = [candidate.declared[i] for candidate in candidates]
+        categories = {_category(parameter) for parameter in parameters}
         if len(categories) > 1 and "S" not in categories:
             return candidates
         category = "S" if "S" in categories else categories.pop()
-        preferred = any(k in _PREFERRED and _CATEGORIES[k] == category for k in kinds)
+        preferred = any(_preferred(p) and _category(p) == category for p in parameters)
         chosen[i] = category, preferred
     kept = [
         candidate
         for candidate in candidates
         if all(
-            _CATEGORIES[candidate[1][i].kind] == category
-            and (not preferred or candidate[1][i].kind in _PREFERRED)
+            _category(candidate.declared[i]) == category
+            and (not preferred or _preferred(candidate.declared[i]))
             for i, (category, preferred) in chosen.items()
         )
     ]
     return kept or candidates
-
-
-def describe(types: Sequence[SqlType]) -> str:
-    return ", ".join(type_name(one) for one in types)

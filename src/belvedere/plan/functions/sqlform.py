@@ -54,7 +54,10 @@ _SQLSTATES = [
         (r"must not end with escape", "22025"),
         (r"square root of a negative", "2201F"),
         (r"logarithm of", "2201E"),
-        (r"(date|timestamp|interval|time)\b.*(out of range|overflow)|(overflow|out of range).*(date|timestamp|interval)", "22008"),
+        (
+            r"(date|timestamp|interval|time)\b.*(out of range|overflow)|(overflow|out of range).*(date|timestamp|interval)",
+            "22008",
+        ),
         (r"overflow|out of range|failed to cast decimal|too (large|big|small)", "22003"),
         (r"could not convert string|invalid (uuid|boolean)", "22P02"),
         (r"can't be cast|could not cast", "22003"),
@@ -81,7 +84,12 @@ def beyond_duckdb(message: str) -> bool:
 
     The statement is right; run it in Python.
     """
-    return re.search(r"overflow in .*(DECIMAL|HUGEINT)|could not cast .* to DECIMAL", message, re.IGNORECASE) is not None
+    return (
+        re.search(
+            r"overflow in .*(DECIMAL|HUGEINT)|could not cast .* to DECIMAL", message, re.IGNORECASE
+        )
+        is not None
+    )
 
 
 def duckdb_type(sql_type: SqlType) -> str | None:
@@ -100,7 +108,11 @@ def duckdb_type(sql_type: SqlType) -> str | None:
 
 def udf_name(function: Function) -> str:
     """The name under which a function's Python form is registered with DuckDB."""
-    name = function.name if function.name.isidentifier() else "".join(f"x{ord(c):x}" for c in function.name)
+    name = (
+        function.name
+        if function.name.isidentifier()
+        else "".join(f"x{ord(c):x}" for c in function.name)
+    )
     types = [type_name(argument).replace("[]", "_array") for argument in function.arguments]
     if function.name == "cast":
         types.append(type_name(function.result))
@@ -146,18 +158,29 @@ def build_sql(
     if not opening:
         return fill(template, arguments)
     call, _, after = rest.partition("]]")
-    inner = fill(call, arguments)
+    inner = fill(call, arguments, repeat=True)
     if decorate is not None:
         inner = decorate(inner)
     return inner if not before and not after else fill(f"{before}_0{after}", [inner])
 
 
-def fill(template: str, arguments: Sequence[exp.Expression]) -> exp.Expression:
-    """The template with its arguments in place."""
+def fill(
+    template: str, arguments: Sequence[exp.Expression], repeat: bool = False
+) -> exp.Expression:
+    """The template with its arguments in place.
+
+    `repeat` writes an argument out as often as it is used: around aggregates nothing can be bound.
+    """
     glot = _sqlglot()
     tree, repeated = _parsed(template, len(arguments))
-    atomic = (glot.exp.Column, glot.exp.Literal, glot.exp.Boolean, glot.exp.Null, glot.exp.Parameter)
-    if any(not isinstance(arguments[i], atomic) for i in repeated):
+    atomic = (
+        glot.exp.Column,
+        glot.exp.Literal,
+        glot.exp.Boolean,
+        glot.exp.Null,
+        glot.exp.Parameter,
+    )
+    if not repeat and any(not isinstance(arguments[i], atomic) for i in repeated):
         tree, _ = _parsed(_let(template, len(arguments)), len(arguments))
     parts = {f"_{i}": one for i, one in enumerate(arguments)}
     simple = (*atomic, glot.exp.Func, glot.exp.Paren)

@@ -51,7 +51,9 @@ def step(state: State, y: float, x: float) -> State:
 
 
 def _check_overflow(total: float, value: float, new_total: float, squares: float) -> None:
-    if (math.isinf(new_total) or math.isinf(squares)) and not (math.isinf(total) or math.isinf(value)):
+    if (math.isinf(new_total) or math.isinf(squares)) and not (
+        math.isinf(total) or math.isinf(value)
+    ):
         raise out_of_range("double precision")
 
 
@@ -119,7 +121,9 @@ def _interpolate_interval(low: Interval, high: Interval, part: float) -> Interva
     return interval_math.add(low, interval_math.multiply(interval_math.subtract(high, low), part))
 
 
-def _continuous(interpolate: Callable[[Any, Any, float], Any]) -> Callable[[list[Any], float | None], Any]:
+def _continuous(
+    interpolate: Callable[[Any, Any, float], Any],
+) -> Callable[[list[Any], float | None], Any]:
     def finish(state: list[Any], fraction: float | None) -> Any:
         if fraction is None:
             return None
@@ -145,7 +149,9 @@ def discrete(state: list[Any], fraction: float | None) -> Any:
     return state[max(row, 1) - 1]
 
 
-def _several(finish: Callable[[list[Any], float | None], Any]) -> Callable[[list[Any], list[Any] | None], Any]:
+def _several(
+    finish: Callable[[list[Any], float | None], Any],
+) -> Callable[[list[Any], list[Any] | None], Any]:
     """The form over an array of fractions; no rows give NULL."""
 
     def each(state: list[Any], fractions: list[Any] | None) -> Any:
@@ -175,7 +181,10 @@ def _gathering(finish: Callable[..., Any]) -> Accumulator:
 
 
 def _ordered() -> list[Function]:
-    float_finish, interval_finish = _continuous(_interpolate_float), _continuous(_interpolate_interval)
+    float_finish, interval_finish = (
+        _continuous(_interpolate_float),
+        _continuous(_interpolate_interval),
+    )
     forms = [
         ("percentile_cont(float8,float8) float8", float_finish),
         ("percentile_cont(float8,interval) interval", interval_finish),

@@ -196,7 +196,6 @@ def overlay_count(value: str, new: str, start: int, count: int) -> str:
     return value[: start - 1] + new + value[rest:]
 
 
-
 FUNCTIONS: tuple[Function, ...] = (
     scalar("||(text,text) text", concatenate, "_0 || _1"),
     scalar("textcat(text,text) text", concatenate, "_0 || _1"),

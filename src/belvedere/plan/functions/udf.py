@@ -76,7 +76,9 @@ def _vectorised(function: Function) -> Callable[..., Any]:
 
     assert callable(function.python)
     form = function.python
-    decoders = [_decoder(argument) for argument in function.arguments if isinstance(argument, SqlType)]
+    decoders = [
+        _decoder(argument) for argument in function.arguments if isinstance(argument, SqlType)
+    ]
     assert isinstance(function.result, SqlType)
     encode = _encoder(function.result)
     arrow_type = _arrow_type(pyarrow, function.result)

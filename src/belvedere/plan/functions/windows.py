@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from belvedere.plan.functions.function import Function, Partition, window
+from belvedere.plan.functions.sqlform import raised
 from belvedere.plan.values.failures import bad_argument
 
 
@@ -66,7 +67,8 @@ def ntile(partition: Partition) -> list[int | None]:
     size, larger = divmod(count, buckets)
     border = larger * (size + 1)
     return [
-        i // (size + 1) + 1 if i < border else larger + (i - border) // size + 1 for i in range(count)
+        i // (size + 1) + 1 if i < border else larger + (i - border) // size + 1
+        for i in range(count)
     ]
 
 
@@ -113,9 +115,18 @@ def _shifts(name: str, sign: int) -> list[Function]:
     return [
         window(f"{name}(anyelement) anyelement", form, f"[[{name}(_0)]]"),
         window(f"{name}(anyelement,int4) anyelement", form, f"[[{name}(_0, _1)]]"),
-        window(f"{name}(anycompatible,int4,anycompatible) anycompatible", form, f"[[{name}(_0, _1, _2)]]"),
+        window(
+            f"{name}(anycompatible,int4,anycompatible) anycompatible",
+            form,
+            f"[[{name}(_0, _1, _2)]]",
+        ),
     ]
 
+
+# DuckDB makes NULL of a number that PostgreSQL refuses.
+_NTH_SQL = (
+    f"[[nth_value(_0, CASE WHEN _1 <= 0 THEN {raised('22016', 'not positive')} ELSE _1 END)]]"
+)
 
 FUNCTIONS: tuple[Function, ...] = (
     window("row_number() int8", row_number, "[[row_number()]]"),
@@ -128,5 +139,5 @@ FUNCTIONS: tuple[Function, ...] = (
     *_shifts("lead", 1),
     window("first_value(anyelement) anyelement", first_value, "[[first_value(_0)]]"),
     window("last_value(anyelement) anyelement", last_value, "[[last_value(_0)]]"),
-    window("nth_value(anyelement,int4) anyelement", nth_value, "[[nth_value(_0, _1)]]"),
+    window("nth_value(anyelement,int4) anyelement", nth_value, _NTH_SQL),
 )

@@ -244,7 +244,9 @@ def _settle_offset(fields: _Fields, token: str) -> None:
         parts = [int(digits)]
     hours, minutes, seconds = (*parts, 0, 0)[:3]
     if hours > 15 or minutes > 59 or seconds > 59:
-        raise InvalidInput("time zone displacement out of range", sqlstate="22009", text=fields.text)
+        raise InvalidInput(
+            "time zone displacement out of range", sqlstate="22009", text=fields.text
+        )
     offset = datetime.timedelta(hours=hours, minutes=minutes, seconds=seconds)
     fields.zone = datetime.timezone(-offset if sign == "-" else offset)
 

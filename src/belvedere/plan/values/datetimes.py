@@ -121,7 +121,9 @@ def zone_named(name: str) -> datetime.tzinfo:
     if match is None:
         raise InvalidInput("time zone not recognized", sqlstate="22023", zone=name)
     sign, hours, minutes, seconds = match.groups()
-    offset = datetime.timedelta(hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0))
+    offset = datetime.timedelta(
+        hours=int(hours), minutes=int(minutes or 0), seconds=int(seconds or 0)
+    )
     # POSIX counts west of Greenwich as positive, and so does PostgreSQL here.
     return datetime.timezone(offset if sign == "-" else -offset)
 

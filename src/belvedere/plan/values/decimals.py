@@ -125,12 +125,16 @@ def fit(value: Decimal, precision: int, scale: int) -> Decimal:
     if not value.is_finite():
         if value.is_nan():
             return value
-        raise InvalidInput("numeric field overflow", sqlstate="22003", precision=precision, scale=scale)
+        raise InvalidInput(
+            "numeric field overflow", sqlstate="22003", precision=precision, scale=scale
+        )
     result = _quantize(value, unit(scale))
     if not result:
         return rounded(ZERO, max(scale, 0))
     if result.adjusted() >= precision - scale:
-        raise InvalidInput("numeric field overflow", sqlstate="22003", precision=precision, scale=scale)
+        raise InvalidInput(
+            "numeric field overflow", sqlstate="22003", precision=precision, scale=scale
+        )
     return result if scale >= 0 else rounded(result, 0)
 
 
@@ -212,4 +216,3 @@ def multiply(left: Decimal, right: Decimal) -> Decimal:
 def compare_key(value: Decimal) -> tuple[bool, Decimal]:
     """An ordering key under which NaN equals itself and follows everything else."""
     return (True, ZERO) if value.is_nan() else (False, value)
-

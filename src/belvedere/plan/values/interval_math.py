@@ -48,7 +48,9 @@ def divide(value: Interval, divisor: float) -> Interval:
         raise division_by_zero()
     if divisor != divisor:
         raise datetime_out_of_range("interval")
-    return _cascade(value, value.months / divisor, value.days / divisor, value.microseconds / divisor)
+    return _cascade(
+        value, value.months / divisor, value.days / divisor, value.microseconds / divisor
+    )
 
 
 def _cascade(value: Interval, months: float, days: float, microseconds: float) -> Interval:
@@ -57,9 +59,7 @@ def _cascade(value: Interval, months: float, days: float, microseconds: float) -
         raise datetime_out_of_range("interval")
     whole_months, whole_days = int(months), int(days)
     month_days = _to_microsecond((months - whole_months) * DAYS_PER_MONTH)
-    seconds = _to_microsecond(
-        (days - whole_days + month_days - int(month_days)) * _SECONDS_PER_DAY
-    )
+    seconds = _to_microsecond((days - whole_days + month_days - int(month_days)) * _SECONDS_PER_DAY)
     if abs(seconds) >= _SECONDS_PER_DAY:
         extra = int(seconds / _SECONDS_PER_DAY)
         whole_days += extra

@@ -31,7 +31,13 @@ for _unit, _words in {
     for _word in _words.split():
         _UNITS[_word] = _unit
 
-_MICROSECONDS = {"microsecond": 1, "millisecond": 1000, "second": SECOND, "minute": MINUTE, "hour": HOUR}
+_MICROSECONDS = {
+    "microsecond": 1,
+    "millisecond": 1000,
+    "second": SECOND,
+    "minute": MINUTE,
+    "hour": HOUR,
+}
 _MONTHS = {"month": 1, "year": 12, "decade": 120, "century": 1200, "millennium": 12000}
 
 _TOKEN = re.compile(
@@ -100,7 +106,11 @@ def parse_interval(text: str) -> Interval:
         _iso(word, text, total)
     else:
         _words(word, text, total)
-    if not (_fits(total.months, INT4_MAX) and _fits(total.days, INT4_MAX) and _fits(total.microseconds, INT8_MAX)):
+    if not (
+        _fits(total.months, INT4_MAX)
+        and _fits(total.days, INT4_MAX)
+        and _fits(total.microseconds, INT8_MAX)
+    ):
         raise _overflow()
     return Interval(total.months, total.days, total.microseconds)
 

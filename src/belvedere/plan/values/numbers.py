@@ -25,7 +25,9 @@ _INTEGER = re.compile(
     r"|0[bB](?P<bin>(?:_?[01])+)|(?P<dec>[0-9](?:_?[0-9])*))",
 )
 _FLOAT = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
-_HEX_FLOAT = re.compile(r"[-+]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][-+]?[0-9]+)?")
+_HEX_FLOAT = re.compile(
+    r"[-+]?0[xX](?:[0-9a-fA-F]+\.?[0-9a-fA-F]*|\.[0-9a-fA-F]+)(?:[pP][-+]?[0-9]+)?"
+)
 _SPECIAL = {
     "nan": math.nan,
     "inf": math.inf,
@@ -104,7 +106,9 @@ def _leaning(word: str, value: float) -> float:
     Rounding text to 64 and then to 32 bits goes wrong at a midpoint unless it leans the right way.
     """
     exact, held = Decimal(word), Decimal(value)
-    return value if exact == held else math.nextafter(value, math.inf if exact > held else -math.inf)
+    return (
+        value if exact == held else math.nextafter(value, math.inf if exact > held else -math.inf)
+    )
 
 
 def _parse_float(text: str, kind: str) -> float:
@@ -177,7 +181,9 @@ def _is_midpoint(text: str, value: float, following: Callable[[float, float], fl
     if shown == held:
         return False
     neighbour = following(value, math.inf if shown > held else -math.inf)
-    return math.isfinite(neighbour) and 2 * abs(int(shown) - int(held)) == abs(int(neighbour) - int(held))
+    return math.isfinite(neighbour) and 2 * abs(int(shown) - int(held)) == abs(
+        int(neighbour) - int(held)
+    )
 
 
 def _next_float4(value: float, toward: float) -> float:

@@ -33,7 +33,17 @@ _CLASSES = {
     "ascii": "\\x00-\\x7f",
 }
 _SHORT = {"d": _CLASSES["digit"], "s": _CLASSES["space"], "w": _CLASSES["word"]}
-_CONTROL = {"a": "\a", "b": "\b", "e": "\033", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v", "B": "\\"}
+_CONTROL = {
+    "a": "\a",
+    "b": "\b",
+    "e": "\033",
+    "f": "\f",
+    "n": "\n",
+    "r": "\r",
+    "t": "\t",
+    "v": "\v",
+    "B": "\\",
+}
 _ASSERTIONS = {
     "A": r"\A",
     "Z": r"\Z",
@@ -234,7 +244,12 @@ class _Translator:
         if character == "c" and self.at < len(self.pattern):
             self.at += 1
             return chr(ord(self.pattern[self.at - 1]) & 31)
-        digits = {"x": r"[0-9a-fA-F]{1,8}", "u": r"[0-9a-fA-F]{4}", "U": r"[0-9a-fA-F]{8}", "0": r"[0-7]{0,2}"}
+        digits = {
+            "x": r"[0-9a-fA-F]{1,8}",
+            "u": r"[0-9a-fA-F]{4}",
+            "U": r"[0-9a-fA-F]{8}",
+            "0": r"[0-7]{0,2}",
+        }
         if character in digits:
             match = re.compile(digits[character]).match(self.pattern, self.at)
             if match is None:
@@ -276,7 +291,9 @@ class _Translator:
         start = self.bracket_item()
         if len(start) != 1:
             return start
-        if self.pattern[self.at : self.at + 1] == "-" and self.pattern[self.at + 1 : self.at + 2] not in ("]", ""):
+        if self.pattern[self.at : self.at + 1] == "-" and self.pattern[
+            self.at + 1 : self.at + 2
+        ] not in ("]", ""):
             self.at += 1
             end = self.bracket_item()
             if len(end) != 1 or end < start:
@@ -324,7 +341,9 @@ def span(regex: Regex, text: str, start: int = 0) -> re.Match[str] | None:
     if match is None or not (regex.alternates or regex.greedy + regex.lazy > 1 or regex.lazy):
         return match
     if regex.lazy and (regex.greedy or regex.alternates):
-        raise Unsupported("regular expressions that mix greedy and non-greedy are not supported here")
+        raise Unsupported(
+            "regular expressions that mix greedy and non-greedy are not supported here"
+        )
     ends = range(match.start(), match.end()) if regex.lazy else range(len(text), match.end(), -1)
     for end in ends:
         other = regex.compiled.fullmatch(text, match.start(), end)

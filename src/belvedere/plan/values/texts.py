@@ -47,7 +47,9 @@ def char_to_text(value: str) -> str:
 def parse_bytea(text: str) -> bytes:
     """Hex (\\x00ff) or escape (\\000, \\\\) notation."""
     if text.startswith("\\x"):
-        digits = re.sub(r"(?<![0-9a-fA-F])[ \n\t\r]+|[ \n\t\r]+(?![0-9a-fA-F])|[ \n\t\r]+", "", text[2:])
+        digits = re.sub(
+            r"(?<![0-9a-fA-F])[ \n\t\r]+|[ \n\t\r]+(?![0-9a-fA-F])|[ \n\t\r]+", "", text[2:]
+        )
         if not re.fullmatch("[0-9a-fA-F]*", digits):
             raise InvalidInput("invalid hexadecimal digit", sqlstate="22023")
         if len(digits) % 2:
