@@ -94,6 +94,7 @@ class Database:
             clock_us=clock_us,
             participants_for=self.participants_for,
             anchor=self._anchor if synced else None,
+            housekeeping=self._trim_by_itself,
         )
         self.sequences = Sequences(self.run)
         self._suffix = random(4)
@@ -394,6 +395,11 @@ class Database:
         trimmed = self.log.trim(through)
         self._forget_dropped()
         return trimmed
+
+    def _trim_by_itself(self) -> None:
+        """Trim when the log is twice as long as it has to be, so that trimming stays rare."""
+        if self.position - self.log.first > 2 * self.config.log_retention_records_min:
+            self.trim()
 
     def _forget_dropped(self) -> None:
         oldest = next(iter(self.log.read(self.log.first - 1, self.log.first)), None)

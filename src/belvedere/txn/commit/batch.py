@@ -38,6 +38,7 @@ from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.history.readers import NewestReader, OverlayReader
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
+HOUSEKEEPING_EVERY = 4096
 CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
 
 Prefixes = bytes | frozenset[bytes]
@@ -55,13 +56,16 @@ class BatchCommit:
         clock_us: Callable[[], int],
         participants_for: ParticipantsFor,
         anchor: Callable[[int, int], None] | None,
+        housekeeping: Callable[[], None] = lambda: None,
     ) -> None:
-        """`anchor` makes (position, hash) durable; None: durability off."""
+        """`anchor` makes (position, hash) durable; None: durability off. `housekeeping` is called
+        now and then, after a commit, outside of the section."""
         self._store = store
         self._visibility = visibility
         self._undo = visibility.undo.entries
         self._clock_us = clock_us
         self._participants_for = participants_for
+        self._housekeeping = housekeeping
         self._section = threading.Lock()
         self._section_wait_s = config.section_wait_ms_max / 1000
         self._group = GroupSync(visibility, store.sync, anchor) if anchor else None
@@ -91,6 +95,8 @@ class BatchCommit:
             self._group.wait(state.batch)
         if failpoints.armed:
             failpoints.hit("acknowledge.before")
+        if not state.position % HOUSEKEEPING_EVERY:
+            self._housekeeping()
         return Committed(state.position, time)
 
     def outcome(self, transaction: bytes) -> int | None:

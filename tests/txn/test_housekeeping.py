@@ -1,0 +1,21 @@
+"""The log is kept short without anybody asking."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+from belvedere.config import Config
+from belvedere.database import Database
+from belvedere.txn import rows
+from belvedere.txn.commit.batch import HOUSEKEEPING_EVERY
+from tests.views.plans import ORDERS
+
+
+def test_the_log_is_trimmed_when_it_is_twice_as_long_as_it_has_to_be() -> None:
+    with Database.open(":memory:", Config(log_retention_records_min=1000)) as db:
+        db.change_schema(lambda edit: edit.create_table(ORDERS))
+        table = db.table("orders")
+        for number in range(HOUSEKEEPING_EVERY):
+            with db.begin() as txn:
+                rows.insert(txn, table, (number, None, Decimal("1.00")))
+        assert db.position - 1100 <= db.log.first <= db.position - 900
