@@ -29,6 +29,7 @@ from belvedere.txn import identity as files
 from belvedere.txn.anchor import ACCEPT_HINT, Anchor, State
 from belvedere.txn.border import Snapshot
 
+_COUNT_BATCH_ROWS = 1 << 14
 _INCARNATION_KEY = keyspace.meta_key("incarnation")
 
 
@@ -97,15 +98,14 @@ def _create(
 ) -> None:
     """Make an empty store. The new identity lies beside its place from the first to the last step,
     so that what a crash leaves behind is told apart from a store that has lost its identity."""
-    if not create or (directory.exists() and not directory.is_dir()):
-        files.read_identity(directory)  # says that it is not a store
-    if (directory / files.BACKUP_FILE).exists():
-        files.read_identity(directory)  # says that it is a backup
-    names = {entry.name for entry in directory.iterdir()} if directory.exists() else set()
-    if {files.ANCHOR_FILE, files.DATA_DIRECTORY} <= names and files.NEW_IDENTITY_FILE not in names:
+    names = {entry.name for entry in directory.iterdir()} if directory.is_dir() else set()
+    whole = {files.ANCHOR_FILE, files.DATA_DIRECTORY} <= names and files.BACKUP_FILE not in names
+    if whole and files.NEW_IDENTITY_FILE not in names:
         if accept_data_loss:
             return
         raise _refused("the identity file is missing", directory)
+    if not create or files.BACKUP_FILE in names or (directory.exists() and not directory.is_dir()):
+        files.read_identity(directory)  # says what it is instead
     if not _only_leftovers(names):
         raise InvalidInput(
             "not a belvedere store",
@@ -260,7 +260,19 @@ def _require_promised(store: BatchStore, anchor: Anchor, identity: files.Identit
         raise _damaged("the log goes on after the store was closed", anchor, found)
     if failpoints.armed and failpoints.planted("chain_unchecked"):
         return
+    _require_dense(store, anchor, found)
     _require_chain(store, anchor, found)
+
+
+def _require_dense(store: BatchStore, anchor: Anchor, found: int) -> None:
+    """No hole from the first record on. An engine that lost one of its sorted files, with rows of
+    any age in it, may come up without a word; what it flushed last had records of the log too."""
+    log = keyspace.log_range(0, keyspace.POSITION_MAX)
+    count = sum(map(len, store.scan_values(*log, batch_rows=_COUNT_BATCH_ROWS)))
+    for batch in store.scan_values(*log, batch_rows=1):
+        if count != found - decode_record(batch[0]).position + 1:
+            raise _damaged("the log has a hole", anchor, found)
+        return
 
 
 def _require_chain(store: BatchStore, anchor: Anchor, found: int) -> None:
