@@ -11,8 +11,10 @@ Everything a client is told goes to the ack file before it goes on (`acks`).
 
 from __future__ import annotations
 
+import os
 import random
 import shutil
+import signal
 import threading
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -130,7 +132,7 @@ def open_store(plan: Plan, acks: AckFile) -> Database:
 
 def _round(plan: Plan, database: Database, acks: AckFile, rng: random.Random) -> None:
     if database.catalog.find("customer") is None:
-        _create_shop(Writer(plan, database, acks, rng))
+        create_shop(Writer(plan, database, acks, rng))
     writers = [
         Writer(plan, database, acks, random.Random(rng.random())) for _ in range(plan.threads)
     ]
@@ -162,6 +164,11 @@ class Writer:
         self.acks = acks
         self.rng = rng
         self._effect: dict[tuple[str, tuple[Any, ...]], _Net] = {}
+
+    @staticmethod
+    def die() -> None:
+        """Die here, with everything acknowledged and nothing closed."""
+        os.kill(os.getpid(), signal.SIGKILL)
 
     def step(self) -> None:
         """One thing at random."""
@@ -222,7 +229,7 @@ class Writer:
 
     def _shopping(self) -> None:
         statements = self.rng.choices(
-            [self._buy, self._change_email, self._swap_emails, self._cancel, self._log_event],
+            [self.buy, self._change_email, self._swap_emails, self._cancel, self._log_event],
             [5, 3, 1, 3, 2],
             k=self.rng.randint(1, 3),
         )
@@ -237,11 +244,11 @@ class Writer:
 
     def _take_back(self, transaction: Transaction) -> None:
         effect, savepoint = dict(self._effect), transaction.savepoint()
-        self._buy(transaction)
+        self.buy(transaction)
         transaction.rollback_to(savepoint)
         self._effect = effect
 
-    def _buy(self, transaction: Transaction) -> None:
+    def buy(self, transaction: Transaction) -> None:
         customer, order = self.rng.randrange(CUSTOMERS), self.rng.randrange(ORDERS)
         if self._get(transaction, "customer", (customer,)) is None:
             self._put(transaction, "customer", (customer, self._email(), self.rng.randrange(5)))
@@ -427,7 +434,7 @@ def _extra(name: str) -> TableDefinition:
     )
 
 
-def _create_shop(writer: Writer) -> None:
+def create_shop(writer: Writer) -> None:
     def change(transaction: Transaction) -> None:
         edit = Edit(transaction.catalog)
         for table in SHOP:
