@@ -1,0 +1,86 @@
+"""The parts of the shell that are only text: statements, carets, tables."""
+
+from __future__ import annotations
+
+import datetime
+import json
+from decimal import Decimal
+
+import pytest
+
+from belvedere.interfaces.shell.render import Format, render
+from belvedere.interfaces.shell.statements import caret_lines, is_complete, split
+from belvedere.plan.fields import Field
+from belvedere.types import BOOLEAN, DATE, INTEGER, NUMERIC, TEXT
+
+FIELDS = (Field("id", INTEGER), Field("name", TEXT), Field("ok", BOOLEAN))
+ROWS = [(1, "ann", True), (22, None, False), (3, "two\nlines", None)]
+
+
+@pytest.mark.parametrize(
+    ("text", "statements", "rest"),
+    [
+        ("select 1; select 2", ["select 1;"], " select 2"),
+        ("select ';' ; x", ["select ';' ;"], " x"),
+        ("select 1 -- ; no\n;", ["select 1 -- ; no\n;"], ""),
+        ("select $$ ; $$; y", ["select $$ ; $$;"], " y"),
+        ("select 1; select 'open ; ", ["select 1;"], " select 'open ; "),
+        (";;", [], ""),
+    ],
+)
+def test_statements_end_at_semicolons_outside_of_text(
+    text: str, statements: list[str], rest: str
+) -> None:
+    assert split(text) == (statements, rest)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("select 1", False), ("select 1;", True), ("\\dt", True), ("select '", False), ("", True)],
+)
+def test_enter_waits_for_the_semicolon(text: str, expected: bool) -> None:
+    assert is_complete(text) is expected
+
+
+def test_the_caret_stands_below_the_place() -> None:
+    text = "select 1,\n  frm t"
+    assert caret_lines(text, text.index("frm") + 1) == ["LINE 2:   frm t", "          ^"]
+    assert caret_lines(text, None) == []
+
+
+def test_a_table_is_aligned() -> None:
+    assert render(FIELDS, ROWS, Format.TABLE).splitlines() == [
+        " id | name  | ok",
+        "----+-------+----",
+        "  1 | ann   | t",
+        " 22 |       | f",
+        "  3 | two   |",
+        "    | lines |",
+        "(3 rows)",
+    ]
+
+
+def test_wide_signs_take_two_columns() -> None:
+    lines = render((Field("x", TEXT),), [("日本",), ("ab",)], Format.TABLE).splitlines()
+    assert lines[1] == "------"
+
+
+def test_expanded_rows_stand_below_each_other() -> None:
+    assert render(FIELDS, ROWS[:1], Format.TABLE, expanded=True).splitlines() == [
+        "-[ record 1 ]-",
+        "id   | 1",
+        "name | ann",
+        "ok   | t",
+    ]
+
+
+def test_csv_has_a_header() -> None:
+    assert render(FIELDS, ROWS[:2], Format.CSV).splitlines() == ["id,name,ok", "1,ann,t", "22,,f"]
+
+
+def test_json_keeps_kinds() -> None:
+    fields = (*FIELDS, Field("n", NUMERIC), Field("d", DATE))
+    row = (1, "ann", True, Decimal("1.5"), datetime.date(2024, 1, 2))
+    assert json.loads(render(fields, [row], Format.JSON)) == [
+        {"id": 1, "name": "ann", "ok": True, "n": 1.5, "d": "2024-01-02"}
+    ]

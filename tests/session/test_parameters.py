@@ -1,0 +1,93 @@
+from __future__ import annotations
+
+import datetime
+import decimal
+import uuid
+from typing import Any
+
+import pytest
+
+from belvedere.errors import InvalidInput
+from belvedere.session.parameters import converter, type_of
+from belvedere.types import (
+    BIGINT,
+    BOOLEAN,
+    BYTEA,
+    DATE,
+    DOUBLE,
+    INTEGER,
+    INTERVAL,
+    NUMERIC,
+    SMALLINT,
+    TEXT,
+    TIMESTAMPTZ,
+    UUID,
+    Interval,
+    SqlType,
+    array_of,
+    numeric,
+)
+
+D = decimal.Decimal
+PLUS_TWO = datetime.timezone(datetime.timedelta(hours=2))
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "given", "expected"),
+    [
+        (INTEGER, 7, 7),
+        (INTEGER, "7", 7),
+        (INTEGER, 7.0, 7),
+        (BIGINT, 2**40, 2**40),
+        (NUMERIC, 7, D(7)),
+        (numeric(5, 2), "1.005", D("1.01")),
+        (DOUBLE, D("0.5"), 0.5),
+        (TEXT, 5, "5"),
+        (TEXT, "x", "x"),
+        (BOOLEAN, "yes", True),
+        (BYTEA, bytearray(b"a"), b"a"),
+        (DATE, "2024-02-29", datetime.date(2024, 2, 29)),
+        (UUID, "00000000-0000-0000-0000-000000000001", uuid.UUID(int=1)),
+        (INTERVAL, datetime.timedelta(days=1, seconds=2), Interval(0, 1, 2_000_000)),
+        (array_of(INTEGER), [1, None, "3"], [1, None, 3]),
+        (INTEGER, None, None),
+        (
+            TIMESTAMPTZ,
+            datetime.datetime(2024, 1, 1, 2, tzinfo=PLUS_TWO),
+            datetime.datetime(2024, 1, 1, tzinfo=datetime.UTC),
+        ),
+    ],
+)
+def test_values_become_values_of_the_type(sql_type: SqlType, given: Any, expected: Any) -> None:
+    (found,) = converter((sql_type,))((given,))
+    assert found == expected
+    assert type(found) is type(expected)
+
+
+@pytest.mark.parametrize(
+    ("sql_type", "given", "sqlstate"),
+    [
+        (INTEGER, 1.5, "42804"),
+        (INTEGER, True, "42804"),
+        (INTEGER, 2**31, "22003"),
+        (SMALLINT, 40_000, "22003"),
+        (INTEGER, "x", "22P02"),
+        (INTEGER, object(), "42804"),
+        (array_of(INTEGER), 5, "42804"),
+    ],
+)
+def test_what_does_not_fit_is_refused(sql_type: SqlType, given: Any, sqlstate: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        converter((sql_type,))((given,))
+    assert caught.value.sqlstate == sqlstate
+
+
+@pytest.mark.parametrize("given", [(), (1,), (1, 2, 3)])
+def test_the_number_of_parameters_must_be_right(given: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        converter((INTEGER, INTEGER))(given)
+    assert caught.value.sqlstate == "08P01"
+
+
+def test_integers_have_the_smallest_type_that_holds_them() -> None:
+    assert [type_of(v) for v in (1, 2**31, 2**63)] == [INTEGER, BIGINT, NUMERIC]

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import pytest
+
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.execution.choose import Tier
+from belvedere.session.freshness import Freshness, FreshnessKind, parse_freshness
+from belvedere.session.settings import Settings
+
+
+@pytest.fixture
+def settings() -> Settings:
+    return Settings()
+
+
+def test_a_setting_is_text_outside_and_a_value_inside(settings: Settings) -> None:
+    settings.set("tier", "DIRECT")
+    assert settings.show("tier") == "DIRECT"
+    assert settings.tier is Tier.DIRECT
+    settings.set("statement_timeout", "2 s")
+    assert settings.get("statement_timeout") == 2_000
+
+
+def test_default_and_reset_go_back(settings: Settings) -> None:
+    settings.set("tier", "duckdb")
+    settings.set("tier", None)
+    assert settings.tier is Tier.AUTO
+    settings.set("tier", "duckdb")
+    settings.reset("all")
+    assert settings.tier is Tier.AUTO
+
+
+def test_rollback_takes_settings_back_and_commit_keeps_them(settings: Settings) -> None:
+    settings.set("tier", "direct")
+    settings.ended(committed=False)
+    assert settings.tier is Tier.AUTO
+    settings.set("tier", "direct")
+    settings.ended(committed=True)
+    assert settings.tier is Tier.DIRECT
+
+
+def test_local_settings_end_with_the_transaction(settings: Settings) -> None:
+    settings.set("tier", "direct", local=True)
+    settings.ended(committed=True)
+    assert settings.tier is Tier.AUTO
+
+
+def test_an_unknown_setting_gets_the_nearest_names(settings: Settings) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        settings.set("freshnes", "any")
+    assert caught.value.sqlstate == "42704"
+    assert "freshness" in (caught.value.hint or "")
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "sqlstate"),
+    [
+        ("tier", "fast", "22023"),
+        ("statement_timeout", "soon", "22023"),
+        ("server_version", "9", "55P02"),
+        ("freshness", "now", "22023"),
+    ],
+)
+def test_wrong_values_change_nothing(
+    settings: Settings, name: str, value: str, sqlstate: str
+) -> None:
+    before = settings.show(name)
+    with pytest.raises(InvalidInput) as caught:
+        settings.set(name, value)
+    assert caught.value.sqlstate == sqlstate
+    assert settings.show(name) == before
+
+
+def test_other_time_zones_are_named_as_missing(settings: Settings) -> None:
+    with pytest.raises(Unsupported):
+        settings.set("timezone", "Europe/Berlin")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("any", Freshness(FreshnessKind.ANY)),
+        (" Latest ", Freshness(FreshnessKind.LATEST)),
+        ("250 ms", Freshness(FreshnessKind.BOUNDED, 250_000)),
+        ("1.5s", Freshness(FreshnessKind.BOUNDED, 1_500_000)),
+        ("a" * 54, Freshness(FreshnessKind.TOKEN, token="a" * 54)),
+    ],
+)
+def test_freshness_is_read(text: str, expected: Freshness) -> None:
+    assert parse_freshness(text) == expected

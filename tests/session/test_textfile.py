@@ -1,0 +1,75 @@
+from __future__ import annotations
+
+import csv
+import io
+import random
+
+import pytest
+
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.session import textfile
+
+CSV = textfile.style_of("csv", {})
+TEXT = textfile.style_of("text", {})
+
+
+def records(text: str, style: textfile.Style = CSV) -> list[textfile.Record]:
+    lines = io.StringIO(text, newline="")
+    return [record for _, record in textfile.read(lines, style)]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a,b\n", [["a", "b"]]),
+        ('a,""\n,b\r\n', [["a", ""], [None, "b"]]),
+        ('"x ""y"" z","1,2"\n', [['x "y" z', "1,2"]]),
+        ('"two\nlines",3\nn,4\n', [["two\nlines", "3"], ["n", "4"]]),
+        ("a,b", [["a", "b"]]),
+        ("\\.\nrest,x\n", []),
+    ],
+)
+def test_csv_tells_null_from_empty(text: str, expected: list[textfile.Record]) -> None:
+    assert records(text) == expected
+
+
+def test_the_header_is_left_out() -> None:
+    assert records("h,i\n1,2\n", textfile.style_of("csv", {"header": "true"})) == [["1", "2"]]
+
+
+def test_an_open_quote_says_where_it_began() -> None:
+    with pytest.raises(InvalidInput) as caught:
+        records('a,b\n"c,d\n')
+    assert (caught.value.sqlstate, caught.value.facts["line"]) == ("22P04", 2)
+
+
+def test_text_has_escapes_and_null() -> None:
+    assert records("a\\tb\t\\N\tc\\\\d\n", TEXT) == [["a\tb", None, "c\\d"]]
+
+
+def test_unknown_options_are_named() -> None:
+    with pytest.raises(Unsupported) as caught:
+        textfile.style_of("csv", {"force_quote": "*"})
+    assert "force_quote" in str(caught.value)
+
+
+@pytest.mark.parametrize("style", [CSV, TEXT], ids=["csv", "text"])
+def test_what_is_written_is_read_back(style: textfile.Style, rng: random.Random) -> None:
+    signs = 'ab,"\n\r\t\\N.\x08 ü'
+    written: list[textfile.Record] = [
+        [
+            None if rng.random() < 0.2 else "".join(rng.choices(signs, k=rng.randrange(5)))
+            for _ in range(3)
+        ]
+        for _ in range(300)
+    ]
+    out = io.StringIO(newline="")
+    assert textfile.write(out, style, ["x", "y", "z"], written) == 300
+    assert records(out.getvalue(), style) == written
+
+
+def test_csv_is_read_by_others(rng: random.Random) -> None:
+    rows = [["a,b", 'say "x"', "line\nbreak"], ["1", "2", "3"]]
+    out = io.StringIO(newline="")
+    textfile.write(out, CSV, ["x", "y", "z"], rows)
+    assert list(csv.reader(io.StringIO(out.getvalue(), newline=""))) == rows
