@@ -1,38 +1,74 @@
-"""Text to statements: the parser and the binder, as a session uses them."""
+"""Text to statements: the parser, the binder and the rules, as a session uses them."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Table
+from belvedere.errors import InvalidInput
+from belvedere.plan import expressions as e
+from belvedere.session.parameters import type_of
+from belvedere.sql.bind.statement import bind_expression, bind_statement
+from belvedere.sql.bind.texts import table_fields
 from belvedere.sql.parse.script import Parsed, parse_script
-from belvedere.sql.statements import DataPlan, Prepare, Statement
-from belvedere.types import SqlType
+from belvedere.sql.statements import Prepare, Statement
+from belvedere.types import Kind, SqlType
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from belvedere.session.session import Session
+
+UNTYPED_PARAMETER = "42P18"
 
 
 def parse(text: str) -> list[Parsed]:
     return parse_script(text)
 
 
-def bind(session: Session, text: str, parsed: Parsed, parameters: Sequence[Any]) -> Statement:
-    raise NotImplementedError
-
-
-def is_cacheable(statement: DataPlan) -> bool:
-    return True
+def bind(session: Session, parsed: Parsed, parameters: Sequence[Any]) -> Statement:
+    """The statement for the session's catalog. A parameter whose use does not tell its type has
+    the type of the Python value given for it."""
+    try:
+        return _bound(session, parsed.tree, ())
+    except InvalidInput as error:
+        if error.sqlstate != UNTYPED_PARAMETER or not parameters:
+            raise
+    return _bound(session, parsed.tree, [_known_type(value) for value in parameters])
 
 
 def bind_prepared(session: Session, statement: Prepare) -> Statement:
-    raise NotImplementedError
+    return _bound(session, statement.statement.tree, statement.types)
+
+
+def _bound(session: Session, tree: Any, types: Sequence[SqlType | None]) -> Statement:
+    return bind_statement(
+        tree,
+        session.catalog,
+        schema=current_schema(session),
+        virtual=session.virtual.fields,
+        parameter_types=types,
+    )
+
+
+def _known_type(value: Any) -> SqlType | None:
+    found = type_of(value)
+    return None if found.kind is Kind.UNKNOWN else found
+
+
+def current_schema(session: Session) -> str:
+    """The first schema of the search path that exists."""
+    known = {schema.name for schema in session.catalog.schemas}
+    for name in session.settings.get("search_path"):
+        if name in known:
+            return str(name)
+    return "public"
 
 
 def bind_default(session: Session, text: str, sql_type: SqlType) -> e.Expression:
-    raise NotImplementedError
+    return bind_expression(session.catalog, text, (), sql_type)
 
 
-def bind_over_table(session: Session, table: Table, text: str) -> e.Expression:
-    raise NotImplementedError
+def bind_over(catalog: Catalog, table: Table, text: str) -> e.Expression:
+    """A kept expression over the table's row in plans."""
+    return bind_expression(catalog, text, table_fields(table))

@@ -84,7 +84,7 @@ def require_check(session: Session, table: Table, name: str, text: str) -> None:
     """23514 when an old row does not satisfy a new CHECK."""
     if table.id not in reader_of(session).catalog.objects:
         return
-    condition = front.bind_over_table(session, table, text)
+    condition = front.bind_over(session.catalog, table, text)
     catalog = session.catalog
     narrow = narrower(compiled_table(catalog, table.id))
     context = Context(catalog, lambda node: compile_plan(catalog, node))

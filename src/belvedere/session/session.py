@@ -183,14 +183,14 @@ class Session:
         self, text: str, parsed: Any, parameters: Sequence[Any], *, keep: bool
     ) -> Result:
         try:
-            statement = front.bind(self, text, parsed, parameters)
+            statement = front.bind(self, parsed, parameters)
         except Error:
             self.transactions.require_usable()
             self._failed_statement()
             raise
         if isinstance(statement, DataPlan):
             entry = self.prepare(statement, text[parsed.start : parsed.end])
-            if keep and front.is_cacheable(statement):
+            if keep:
                 self.shared.plans.put(text, entry)
                 entry.record.text = text
             return self.run_data(entry, parameters)
