@@ -43,7 +43,7 @@ def parse_primary(c: Cursor) -> t.Expr:
         return _parenthesis(c)
     if kind == SIGN and token.text == "*":
         c.index += 1
-        return t.Star((), token.start)
+        return t.Star((), token.start, token.end)
     raise c.error()
 
 
@@ -73,7 +73,7 @@ def _named(c: Cursor, token: Token) -> t.Expr:
     while c.is_sign("."):
         c.index += 1
         if c.accept_sign("*"):
-            return t.Star(tuple(parts), token.start)
+            return t.Star(tuple(parts), token.start, c.tokens[c.index - 1].end)
         parts.append(c.label())
     if c.is_sign("("):
         return parse_call(c, tuple(parts), token.start)

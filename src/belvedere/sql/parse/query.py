@@ -92,7 +92,7 @@ def _table(c: Cursor) -> t.Select:
     at = c.expect("table")
     name = c.qualified()
     source = t.TableRef(name, None, (), at)
-    return t.Select((t.Target(t.Star((), at), None),), at, sources=(source,))
+    return t.Select((t.Target(t.Star((), at, at), None),), at, sources=(source,))
 
 
 def _select(c: Cursor) -> t.Select:
@@ -196,11 +196,12 @@ def _tail(c: Cursor) -> dict[str, Any]:
     order = parse_order(c)
     if order:
         found["order_by"] = order
+    locks = _locks(c)
     while c.is_any(("limit", "offset", "fetch")):
         at = c.token.start
         word = c.take().text
         name = "offset" if word == "offset" else "limit"
-        if name in found or (name == "limit" and "limit" in found):
+        if name in found:
             raise c.error()
         if word == "limit":
             found["limit"] = t.Constant("null", None, at) if c.accept("all") else c.expression()
@@ -212,7 +213,7 @@ def _tail(c: Cursor) -> dict[str, Any]:
             found.update(_fetch(c, at))
     if found.get("with_ties") and not order:
         raise InvalidInput("with ties needs an order by", sqlstate="42601")
-    locks = _locks(c)
+    locks += _locks(c)
     if locks:
         found["locks"] = locks
     return found

@@ -25,10 +25,11 @@ class Name:
 
 @dataclass(frozen=True, slots=True)
 class Star:
-    """`*` or `t.*`."""
+    """`*` or `t.*`; `end` is the offset after it."""
 
     qualifier: tuple[str, ...]
     at: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,415 @@
+"""Rebuilding plans: every stage that changes a plan goes through these few functions.
+
+Depths. An expression stands on a row; a plan inside it (a sub-query) stands one level deeper, as
+does the right side of a lateral join. A reference to the row a walk began on is therefore
+`Column(i)` at level 0 and `OuterColumn(k, i)` at level k; whatever lies further out has a larger
+depth than the level. All functions here return the very same object when nothing changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+
+OnExpression = Callable[[e.Expression], e.Expression]
+OnNode = Callable[[n.Node], n.Node]
+
+
+# -- one level of an expression --------------------------------------------------------------------
+
+
+def operands(expression: e.Expression) -> tuple[e.Expression, ...]:
+    """The expressions directly inside, sub-queries left out."""
+    match expression:
+        case e.Call() | e.Coalesce() | e.SequenceCall():
+            return expression.arguments
+        case e.And() | e.Or() | e.QuantifiedSubquery():
+            return expression.operands
+        case e.Cast() | e.Not() | e.Test():
+            return (expression.operand,)
+        case e.IsDistinct():
+            return (expression.left, expression.right)
+        case e.Case():
+            pairs = [one for pair in expression.whens for one in pair]
+            return (*pairs, expression.default)
+        case e.InList():
+            return (expression.operand, *expression.items)
+        case e.Quantified():
+            return (expression.operand, expression.array)
+        case e.Array():
+            return expression.items
+        case _:
+            return ()
+
+
+def subplan(expression: e.Expression) -> n.Node | None:
+    match expression:
+        case e.ScalarSubquery() | e.Exists() | e.QuantifiedSubquery() | e.ArraySubquery():
+            return expression.plan
+        case _:
+            return None
+
+
+def rebuild(expression: e.Expression, change: OnExpression) -> e.Expression:
+    """The expression with `change` applied to each of its operands."""
+    old = operands(expression)
+    if not old:
+        return expression
+    new = tuple([change(one) for one in old])
+    if all(a is b for a, b in zip(old, new)):
+        return expression
+    return with_operands(expression, new)
+
+
+def with_operands(expression: e.Expression, new: tuple[e.Expression, ...]) -> e.Expression:
+    match expression:
+        case e.Call():
+            return e.Call(expression.function, new, expression.type)
+        case e.Coalesce() | e.SequenceCall():
+            return replace(expression, arguments=new)
+        case e.And():
+            return e.And(new)
+        case e.Or():
+            return e.Or(new)
+        case e.QuantifiedSubquery():
+            return replace(expression, operands=new)
+        case e.Cast() | e.Not() | e.Test():
+            return replace(expression, operand=new[0])
+        case e.IsDistinct():
+            return replace(expression, left=new[0], right=new[1])
+        case e.Case():
+            pairs = tuple(zip(new[:-1:2], new[1:-1:2]))
+            return e.Case(pairs, new[-1], expression.type)
+        case e.InList():
+            return replace(expression, operand=new[0], items=new[1:])
+        case e.Quantified():
+            return replace(expression, operand=new[0], array=new[1])
+        case e.Array():
+            return e.Array(new, expression.type)
+        case _:
+            return expression
+
+
+def with_subplan(expression: e.Expression, change: OnNode) -> e.Expression:
+    match expression:
+        case e.ScalarSubquery() | e.Exists() | e.QuantifiedSubquery() | e.ArraySubquery():
+            changed = change(expression.plan)
+            return expression if changed is expression.plan else replace(expression, plan=changed)
+        case _:
+            return expression
+
+
+# -- one level of a plan ---------------------------------------------------------------------------
+
+
+def inputs(node: n.Node) -> tuple[n.Node, ...]:
+    match node:
+        case n.Join() | n.SetOperation():
+            return (node.left, node.right)
+        case n.RecursiveUnion():
+            return (node.base, node.step)
+        case n.With():
+            return (*(cte.plan for cte in node.ctes), node.body)
+        case (
+            n.Scan()
+            | n.VirtualScan()
+            | n.Values()
+            | n.TableFunction()
+            | n.CteScan()
+            | n.Changes()
+            | n.State()
+        ):
+            return ()
+        case _:
+            return (node.input,)
+
+
+def rebuild_inputs(node: n.Node, change: OnNode) -> n.Node:
+    """The node with `change` applied to each of its inputs."""
+    old = inputs(node)
+    if not old:
+        return node
+    new = [change(one) for one in old]
+    if all(a is b for a, b in zip(old, new)):
+        return node
+    return with_inputs(node, tuple(new))
+
+
+def with_inputs(node: n.Node, new: tuple[n.Node, ...]) -> n.Node:
+    match node:
+        case n.Join() | n.SetOperation():
+            return replace(node, left=new[0], right=new[1])
+        case n.RecursiveUnion():
+            return replace(node, base=new[0], step=new[1])
+        case n.With():
+            ctes = tuple(cte._replace(plan=plan) for cte, plan in zip(node.ctes, new))
+            return n.With(ctes, new[-1])
+        case (
+            n.Scan()
+            | n.VirtualScan()
+            | n.Values()
+            | n.TableFunction()
+            | n.CteScan()
+            | n.Changes()
+            | n.State()
+        ):
+            return node
+        case _:
+            return replace(node, input=new[0])
+
+
+def rebuild_expressions(node: n.Node, change: OnExpression) -> n.Node:
+    """The node with `change` applied to each expression it holds itself, on whatever row."""
+    changed: dict[str, Any] = {}
+    for name, value in _parts(node):
+        new = _change(value, change)
+        if new is not value:
+            changed[name] = new
+    return replace(node, **changed) if changed else node
+
+
+_EXPRESSION_FIELDS: dict[type[Any], tuple[str, ...]] = {
+    n.Scan: ("access", "filter", "residual"),
+    n.VirtualScan: (),
+    n.Values: ("rows",),
+    n.TableFunction: ("calls",),
+    n.CteScan: (),
+    n.Changes: ("filter",),
+    n.State: ("access", "filter", "residual"),
+    n.Filter: ("condition",),
+    n.Project: ("expressions",),
+    n.Aggregate: ("groups", "aggregates"),
+    n.Window: ("partition", "order", "frame", "calls"),
+    n.Sort: ("keys",),
+    n.Limit: ("count", "offset"),
+    n.TopN: ("keys", "count", "offset"),
+    n.Distinct: ("on",),
+    n.Lock: (),
+    n.Join: ("keys", "residual", "lookup"),
+    n.SetOperation: (),
+    n.RecursiveUnion: (),
+    n.With: (),
+    n.Insert: ("rules", "on_conflict", "returning"),
+    n.Update: ("assignments", "rules", "returning"),
+    n.Delete: ("returning",),
+}
+
+
+def _parts(node: n.Node) -> Iterator[tuple[str, Any]]:
+    for name in _EXPRESSION_FIELDS[type(node)]:
+        yield name, getattr(node, name)
+
+
+_HOLDERS: dict[type[Any], tuple[str, ...]] = {
+    e.SortKey: ("expression",),
+    e.AggregateCall: ("arguments", "filter", "order_by"),
+    e.WindowCall: ("arguments", "filter"),
+    paths.Access: ("parts", "range"),
+    paths.OnePart: ("value",),
+    paths.ManyPart: ("values",),
+    paths.EachPart: ("array",),
+    paths.IsNullPart: (),
+    paths.Range: ("low", "high"),
+    paths.Bound: ("value",),
+    n.RowRules: ("generated", "checks"),
+    n.OnConflict: ("assignments", "where"),
+}
+_EXPRESSIONS = frozenset(e.Expression.__args__)
+
+
+def _change(value: Any, change: OnExpression) -> Any:
+    kind = type(value)
+    if kind in _EXPRESSIONS:
+        return change(value)
+    if kind in _HOLDERS:
+        changed = {
+            name: new
+            for name in _HOLDERS[kind]
+            if (new := _change(old := getattr(value, name), change)) is not old
+        }
+        return replace(value, **changed) if changed else value
+    if isinstance(value, tuple):
+        new = [_change(one, change) for one in value]
+        if all(a is b for a, b in zip(value, new)):
+            return value
+        return tuple(new) if kind is tuple else kind(*new)
+    return value
+
+
+def own_expressions(node: n.Node) -> list[e.Expression]:
+    """Every expression the node holds itself."""
+    found: list[e.Expression] = []
+
+    def see(expression: e.Expression) -> e.Expression:
+        found.append(expression)
+        return expression
+
+    rebuild_expressions(node, see)
+    return found
+
+
+# -- rows ------------------------------------------------------------------------------------------
+
+
+def lift(expression: e.Expression, levels: int) -> e.Expression:
+    """The expression as it must be written `levels` deeper to mean the same."""
+    if levels == 0:
+        return expression
+
+    def deeper(one: e.Expression) -> e.Expression:
+        match one:
+            case e.Column():
+                return e.OuterColumn(levels, one.index, one.type, one.name)
+            case e.OuterColumn():
+                return replace(one, depth=one.depth + levels)
+        new = rebuild(one, deeper)
+        return with_subplan(new, lambda plan: lift_plan(plan, levels, 1))
+
+    return deeper(expression)
+
+
+def lift_plan(plan: n.Node, levels: int, start: int = 1) -> n.Node:
+    """A plan moved `levels` deeper: references that leave it reach further. Negative moves it out.
+
+    `start` is the level of the plan relative to the row from which on references are moved."""
+
+    def outer(reference: e.OuterColumn, at: int) -> e.Expression:
+        if reference.depth < at:
+            return reference
+        return replace(reference, depth=reference.depth + levels)
+
+    return map_outer(plan, outer, start)
+
+
+OnOuter = Callable[[e.OuterColumn, int], e.Expression]
+
+
+def map_outer(plan: n.Node, change: OnOuter, level: int = 1) -> n.Node:
+    """The plan with `change(reference, level)` applied to every outer reference inside."""
+
+    def on_expression(one: e.Expression, at: int) -> e.Expression:
+        if isinstance(one, e.OuterColumn):
+            return change(one, at)
+        new = rebuild(one, lambda inner: on_expression(inner, at))
+        return with_subplan(new, lambda inner: on_plan(inner, at + 1))
+
+    def on_plan(node: n.Node, at: int) -> n.Node:
+        new = rebuild_expressions(node, lambda one: on_expression(one, at))
+        if isinstance(new, n.Join) and new.lateral:
+            left, right = on_plan(new.left, at), on_plan(new.right, at + 1)
+            if left is new.left and right is new.right:
+                return new
+            return replace(new, left=left, right=right)
+        return rebuild_inputs(new, lambda inner: on_plan(inner, at))
+
+    return on_plan(plan, level)
+
+
+def outer_references(plan: n.Node) -> set[tuple[int, int]]:
+    """(depth, index) of every reference that leaves the plan; depth 1 is the row just around it."""
+    found: set[tuple[int, int]] = set()
+
+    def see(reference: e.OuterColumn, at: int) -> e.Expression:
+        if reference.depth >= at:
+            found.add((reference.depth - at + 1, reference.index))
+        return reference
+
+    map_outer(plan, see)
+    return found
+
+
+def columns_of(expression: e.Expression) -> set[int]:
+    """The columns of its row that the expression reads, also from inside its sub-queries."""
+    found: set[int] = set()
+    _collect(expression, found)
+    return found
+
+
+def _collect(expression: e.Expression, found: set[int]) -> None:
+    if isinstance(expression, e.Column):
+        found.add(expression.index)
+        return
+    for one in operands(expression):
+        _collect(one, found)
+    plan = subplan(expression)
+    if plan is not None:
+        found.update(index for depth, index in outer_references(plan) if depth == 1)
+
+
+def has_outer(expression: e.Expression) -> bool:
+    """Whether the expression reads rows further out."""
+    if isinstance(expression, e.OuterColumn):
+        return True
+    plan = subplan(expression)
+    if plan is not None and any(depth > 1 for depth, _ in outer_references(plan)):
+        return True
+    return any(has_outer(one) for one in operands(expression))
+
+
+def has_subplan(expression: e.Expression) -> bool:
+    if subplan(expression) is not None:
+        return True
+    return any(has_subplan(one) for one in operands(expression))
+
+
+def shift(expression: e.Expression, offset: int) -> e.Expression:
+    """The expression over a row that has `offset` more columns in front."""
+    if offset == 0:
+        return expression
+    return map_columns(expression, lambda one: replace(one, index=one.index + offset))
+
+
+def map_columns(
+    expression: e.Expression, change: Callable[[e.Column], e.Expression]
+) -> e.Expression:
+    """As `replace_row`, with types and names at hand."""
+    match expression:
+        case e.Column():
+            return change(expression)
+        case e.Literal() | e.Parameter() | e.OuterColumn():
+            return expression
+    new = rebuild(expression, lambda one: map_columns(one, change))
+
+    def outer(reference: e.OuterColumn, at: int) -> e.Expression:
+        if reference.depth != at:
+            return reference
+        return lift(change(e.Column(reference.index, reference.type, reference.name)), at)
+
+    return with_subplan(new, lambda plan: map_outer(plan, outer))
+
+
+def conjuncts(condition: e.Expression | None) -> list[e.Expression]:
+    """The conditions that AND joins, nested ANDs opened."""
+    if condition is None:
+        return []
+    if not isinstance(condition, e.And):
+        return [condition]
+    return [one for operand in condition.operands for one in conjuncts(operand)]
+
+
+def conjunction(conditions: list[e.Expression]) -> e.Expression | None:
+    if not conditions:
+        return None
+    return conditions[0] if len(conditions) == 1 else e.And(tuple(conditions))
+
+
+def walk(plan: n.Node) -> Iterator[n.Node]:
+    """Every node of the plan, those of sub-queries too, parents first."""
+    yield plan
+    for expression in own_expressions(plan):
+        yield from _walk_subplans(expression)
+    for one in inputs(plan):
+        yield from walk(one)
+
+
+def _walk_subplans(expression: e.Expression) -> Iterator[n.Node]:
+    plan = subplan(expression)
+    if plan is not None:
+        yield from walk(plan)
+    for one in operands(expression):
+        yield from _walk_subplans(one)

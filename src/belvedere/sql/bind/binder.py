@@ -1,0 +1,112 @@
+"""What the parts of one statement's binding share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.errors import InvalidInput
+from belvedere.plan import expressions as e
+from belvedere.plan.fields import Fields
+from belvedere.plan.nodes import Frame, Node, TableCall
+from belvedere.sql.bind.scope import CteName, Scope
+from belvedere.sql.parse import tree as t
+from belvedere.types import UNKNOWN, SqlType
+
+VirtualTables = Callable[[str, str], Fields | None]
+"""The columns of a table computed by the system, by schema and name; None: there is no such one."""
+
+
+def no_virtual_tables(schema: str, name: str) -> Fields | None:
+    return None
+
+
+class Rules(NamedTuple):
+    """The rules that other rules need whichever module they are in."""
+
+    query: Callable[[Binder, t.Query, Scope | None, dict[str, CteName], bool], Node]
+    change: Callable[
+        [Binder, t.InsertTree | t.UpdateTree | t.DeleteTree, Scope | None, dict[str, CteName]], Node
+    ]
+    expression: Callable[[Env, t.Expr], e.Expression]
+
+
+@dataclass(slots=True)
+class Binder:
+    """One per statement. `parameters` grow as they are met; UNKNOWN: no use has told a type yet."""
+
+    catalog: Catalog
+    rules: Rules
+    schema: str = "public"
+    virtual: VirtualTables = no_virtual_tables
+    parameters: list[SqlType] = field(default_factory=list)
+    stars: dict[int, tuple[int, str]] = field(default_factory=dict)
+    ctes: int = 0
+    late: bool = False  # a parameter was left without a type where none was needed
+    views: tuple[int, ...] = ()  # plain views being expanded, to stop a cycle
+
+    def parameter(self, index: int) -> e.Parameter:
+        while len(self.parameters) < index:
+            self.parameters.append(UNKNOWN)
+        return e.Parameter(index, self.parameters[index - 1])
+
+    def next_cte(self) -> int:
+        self.ctes += 1
+        return self.ctes
+
+    def settled_parameters(self) -> tuple[SqlType, ...]:
+        """The types of all parameters; 42P18 for one that is not used where a type is known."""
+        for i, one in enumerate(self.parameters):
+            if one == UNKNOWN:
+                raise InvalidInput(
+                    "could not determine data type of parameter", sqlstate="42P18", parameter=i + 1
+                )
+        return tuple(self.parameters)
+
+
+# Columns of rows that do not exist yet while a select list is bound: its aggregates, grouping()
+# calls, window functions and set-returning functions, numbered from these.
+AGGREGATE = 1 << 20
+GROUPING = 2 << 20
+WINDOW = 3 << 20
+SET = 4 << 20
+
+
+class WindowUse(NamedTuple):
+    """A window function of a select list, with its specification settled but not yet shared."""
+
+    call: e.WindowCall
+    partition: tuple[e.Expression, ...]
+    order: tuple[e.SortKey, ...]
+    frame: Frame
+    name: str
+
+
+@dataclass(slots=True)
+class Found:
+    """What was met while the expressions of one SELECT were bound."""
+
+    aggregates: list[e.AggregateCall] = field(default_factory=list)
+    groupings: list[tuple[e.Expression, ...]] = field(default_factory=list)
+    windows: list[WindowUse] = field(default_factory=list)
+    sets: list[TableCall] = field(default_factory=list)
+    specs: dict[str, t.WindowSpec] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Env:
+    """Where an expression stands: its names, the clause it is in, and what is allowed there.
+
+    `found` None: neither aggregates, windows nor sets. `inside` is 'aggregate' or 'window' within
+    the arguments of one.
+    """
+
+    binder: Binder
+    scope: Scope
+    clause: str
+    found: Found | None = None
+    windows: bool = False
+    sets: bool = False
+    inside: str = ""

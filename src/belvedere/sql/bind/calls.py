@@ -1,0 +1,314 @@
+"""Function calls: scalar ones, aggregates, windows, sets, and the few with rules of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from belvedere.catalog.model import Sequence as SequenceObject
+from belvedere.errors import Error, InvalidInput, Unsupported
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.functions.function import FunctionKind
+from belvedere.plan.functions.registry import registry
+from belvedere.sql.bind.binder import AGGREGATE, GROUPING, SET, Env
+from belvedere.sql.bind.coerce import (
+    boolean,
+    call,
+    coerce,
+    concrete,
+    located,
+    resolved_call,
+    settled,
+    unify,
+)
+from belvedere.sql.bind.scope import near
+from belvedere.sql.bind.windows import bind_window
+from belvedere.sql.parse import tree as t
+from belvedere.types import BIGINT, BOOLEAN, INTEGER, Kind
+
+
+def bind_call(env: Env, tree: t.FunctionCall) -> e.Expression:
+    name = function_name(tree)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        _plain_only(tree, name)
+        return special(env, tree)
+    kind = _kind(name, tree)
+    if tree.over is not None:
+        return bind_window(env, tree, name, kind)
+    if kind is FunctionKind.AGGREGATE:
+        return _aggregate(env, tree, name)
+    if kind is FunctionKind.WINDOW:
+        raise InvalidInput(
+            "window function requires an over clause", sqlstate="42809", position=tree.at + 1
+        )
+    _plain_only(tree, name)
+    if kind is FunctionKind.SET:
+        return _set(env, tree, name)
+    return call(env.binder, name, _arguments(env, tree), tree.at)
+
+
+def function_name(tree: t.FunctionCall) -> str:
+    if len(tree.name) > 1:
+        if tree.name[0] not in ("public", "pg_catalog"):
+            raise InvalidInput(
+                "schema does not exist", sqlstate="3F000", position=tree.at + 1, name=tree.name[0]
+            )
+        return tree.name[-1]
+    return tree.name[0]
+
+
+def _kind(name: str, tree: t.FunctionCall) -> FunctionKind:
+    functions = registry().get(name)
+    if functions is None or not (name[0].isalpha() or name[0] == "_"):
+        raise InvalidInput(
+            "function does not exist",
+            sqlstate="42883",
+            position=tree.at + 1,
+            hint=near(name, registry()),
+            name=name,
+        )
+    return functions[0].kind
+
+
+def _plain_only(tree: t.FunctionCall, name: str) -> None:
+    """Refuse what only aggregates and windows take."""
+    wrong = None
+    if tree.star or tree.distinct or tree.order_by:
+        wrong = "* or distinct or order by is for aggregate functions only"
+    elif tree.within is not None:
+        wrong = "within group is for ordered-set aggregates only"
+    elif tree.filter is not None:
+        wrong = "filter is for aggregate functions only"
+    elif tree.over is not None:
+        wrong = "over is for window and aggregate functions only"
+    if wrong is not None:
+        raise InvalidInput(wrong, sqlstate="42809", position=tree.at + 1, name=name)
+
+
+def _arguments(env: Env, tree: t.FunctionCall) -> list[e.Expression]:
+    if tree.variadic:
+        raise Unsupported("variadic argument", position=tree.at + 1)
+    return [env.binder.rules.expression(env, one) for one in tree.arguments]
+
+
+# -- aggregates ------------------------------------------------------------------------------------
+
+
+def _aggregate(env: Env, tree: t.FunctionCall, name: str) -> e.Expression:
+    found = env.found
+    if found is None or env.inside == "aggregate":
+        where = "aggregate arguments" if env.inside else env.clause
+        raise InvalidInput(
+            f"aggregate functions are not allowed in {where}",
+            sqlstate="42803",
+            position=tree.at + 1,
+        )
+    inner = replace(env, inside="aggregate", windows=False, sets=False)
+    made = aggregate_call(inner, tree, name)
+    if _only_outer(made) and env.scope.parent is not None:
+        raise Unsupported("aggregate of an outer query", position=tree.at + 1)
+    if made not in found.aggregates:
+        found.aggregates.append(made)
+    return e.Column(AGGREGATE + found.aggregates.index(made), made.type, name)
+
+
+def _only_outer(made: e.AggregateCall) -> bool:
+    """Whether the arguments read rows further out and none here: it belongs to the outer query."""
+    references = [one for one in made.arguments if not isinstance(one, e.Literal)]
+    return bool(references) and all(isinstance(one, e.OuterColumn) for one in references)
+
+
+def aggregate_call(env: Env, tree: t.FunctionCall, name: str) -> e.AggregateCall:
+    arguments = _arguments(env, tree)
+    if tree.star and name != "count":
+        raise InvalidInput("* is for count only", sqlstate="42883", position=tree.at + 1, name=name)
+    if not tree.star and not arguments and name == "count":
+        raise InvalidInput(
+            "count(*) must be used to call count without arguments",
+            sqlstate="42809",
+            position=tree.at + 1,
+        )
+    condition = None
+    if tree.filter is not None:
+        inner = replace(env, clause="filter")
+        condition = boolean(
+            env.binder, env.binder.rules.expression(inner, tree.filter), "filter", tree.at
+        )
+    if tree.within is not None:
+        return _ordered_set(env, tree, name, arguments, condition)
+    found, given = resolved_call(env.binder, name, arguments, tree.at)
+    if found.function.direct is not None:
+        raise InvalidInput("within group is required", sqlstate="42809", position=tree.at + 1)
+    order = tuple([sort_key(env, one) for one in tree.order_by])
+    if tree.distinct:
+        _check_distinct_order(given, order, tree.at)
+    function = concrete(found)
+    return e.AggregateCall(function, given, found.result_type, tree.distinct, condition, order)
+
+
+def _check_distinct_order(
+    arguments: tuple[e.Expression, ...], order: tuple[e.SortKey, ...], at: int
+) -> None:
+    if not arguments:
+        raise InvalidInput("distinct needs an argument", sqlstate="42809", position=at + 1)
+    if any(key.expression not in arguments for key in order):
+        raise InvalidInput(
+            "in an aggregate with distinct, order by expressions must appear in argument list",
+            sqlstate="42P10",
+            position=at + 1,
+        )
+
+
+def _ordered_set(
+    env: Env,
+    tree: t.FunctionCall,
+    name: str,
+    direct: list[e.Expression],
+    condition: e.Expression | None,
+) -> e.AggregateCall:
+    assert tree.within is not None
+    if tree.distinct:
+        raise Unsupported("distinct of an ordered-set aggregate", position=tree.at + 1)
+    keys = [sort_key(env, one) for one in tree.within]
+    values = [key.expression for key in keys]
+    found, given = resolved_call(env.binder, name, [*direct, *values], tree.at)
+    if found.function.direct is None:
+        raise InvalidInput("not an ordered-set aggregate", sqlstate="42809", position=tree.at + 1)
+    count = len(direct)
+    order = tuple([replace(key, expression=one) for key, one in zip(keys, given[count:])])
+    return e.AggregateCall(
+        concrete(found), given[:count], found.result_type, False, condition, order
+    )
+
+
+def sort_key(env: Env, item: t.OrderItem) -> e.SortKey:
+    expression = settled(env.binder, env.binder.rules.expression(env, item.expression))
+    return made_key(expression, item, item.expression.at)
+
+
+def made_key(expression: e.Expression, item: t.OrderItem, at: int) -> e.SortKey:
+    if expression.type.kind is Kind.JSON:
+        raise InvalidInput(
+            "could not identify an ordering operator", sqlstate="42883", position=at + 1
+        )
+    first = item.descending if item.nulls_first is None else item.nulls_first
+    return e.SortKey(expression, item.descending, first)
+
+
+# -- sets ------------------------------------------------------------------------------------------
+
+
+def _set(env: Env, tree: t.FunctionCall, name: str) -> e.Expression:
+    if env.found is None or not env.sets:
+        where = "aggregate arguments" if env.inside else env.clause
+        raise Unsupported(
+            f"set-returning function in {where}",
+            position=tree.at + 1,
+            hint="move it into from",
+        )
+    made = table_call(replace(env, sets=False), tree)
+    env.found.sets.append(made)
+    return e.Column(SET + len(env.found.sets) - 1, made.fields[0].type, name)
+
+
+def table_call(env: Env, tree: t.FunctionCall) -> n.TableCall:
+    """A set-returning function, or any other as one row of one column."""
+    name = function_name(tree)
+    if _kind(name, tree) is not FunctionKind.SET:
+        raise Unsupported("scalar function in from", position=tree.at + 1, name=name)
+    found, given = resolved_call(env.binder, name, _arguments(env, tree), tree.at)
+    return n.TableCall(concrete(found), given, (n.Field(name, found.result_type),))
+
+
+# -- functions with rules of their own -------------------------------------------------------------
+
+
+def _coalesce(env: Env, tree: t.FunctionCall) -> e.Expression:
+    arguments = _some(env, tree)
+    common, same = unify(env.binder, arguments, "coalesce", tree.at)
+    return e.Coalesce(same, common)
+
+
+def _extreme(env: Env, tree: t.FunctionCall) -> e.Expression:
+    arguments = _some(env, tree)
+    _, same = unify(env.binder, arguments, tree.name[-1], tree.at)
+    return call(env.binder, tree.name[-1], same, tree.at)
+
+
+def _some(env: Env, tree: t.FunctionCall) -> list[e.Expression]:
+    arguments = _arguments(env, tree)
+    if not arguments:
+        raise InvalidInput("syntax error", sqlstate="42601", position=tree.at + 1)
+    return arguments
+
+
+def _nullif(env: Env, tree: t.FunctionCall) -> e.Expression:
+    if len(tree.arguments) != 2:
+        raise InvalidInput("syntax error", sqlstate="42601", position=tree.at + 1)
+    left, right = _arguments(env, tree)
+    equal = call(env.binder, "=", (left, right), tree.at)
+    kept = settled(env.binder, left)
+    return e.Case(((equal, e.Literal(None, kept.type)),), kept, kept.type)
+
+
+def _grouping(env: Env, tree: t.FunctionCall) -> e.Expression:
+    if env.found is None or env.clause not in ("select", "having", "order by"):
+        raise InvalidInput(
+            f"grouping operations are not allowed in {env.clause}",
+            sqlstate="42803",
+            position=tree.at + 1,
+        )
+    made = tuple(_arguments(replace(env, found=None), tree))
+    if made not in env.found.groupings:
+        env.found.groupings.append(made)
+    return e.Column(GROUPING + env.found.groupings.index(made), INTEGER, "grouping")
+
+
+def _sequence(env: Env, tree: t.FunctionCall) -> e.Expression:
+    verb = tree.name[-1]
+    arguments = _arguments(env, tree)
+    if verb == "lastval":
+        if arguments:
+            raise InvalidInput("function does not exist", sqlstate="42883", position=tree.at + 1)
+        return e.SequenceCall(verb, 0, "")
+    counts = (2, 3) if verb == "setval" else (1,)
+    if len(arguments) not in counts:
+        raise InvalidInput("function does not exist", sqlstate="42883", position=tree.at + 1)
+    first = arguments[0]
+    if not isinstance(first, e.Literal) or not isinstance(first.value, str):
+        raise Unsupported("sequence name that is not a constant", position=tree.at + 1)
+    sequence = _find_sequence(env, first.value, tree.arguments[0].at)
+    wanted = (BIGINT, BOOLEAN)
+    rest = [coerce(env.binder, one, to, at=tree.at) for one, to in zip(arguments[1:], wanted)]
+    return e.SequenceCall(verb, sequence.id, sequence.name, tuple(rest))
+
+
+def _find_sequence(env: Env, text: str, at: int) -> SequenceObject:
+    parts = [part.strip('"') if part.startswith('"') else part.lower() for part in text.split(".")]
+    schema = parts[0] if len(parts) == 2 else env.binder.schema
+    try:
+        return env.binder.catalog.expect(SequenceObject, parts[-1], schema)
+    except Error as error:
+        raise located(error, at) from None
+
+
+def _alias(name: str) -> Callable[[Env, t.FunctionCall], e.Expression]:
+    return lambda env, tree: call(env.binder, name, _arguments(env, tree), tree.at)
+
+
+_SPECIAL: dict[str, Callable[[Env, t.FunctionCall], e.Expression]] = {
+    "coalesce": _coalesce,
+    "greatest": _extreme,
+    "least": _extreme,
+    "nullif": _nullif,
+    "grouping": _grouping,
+    "nextval": _sequence,
+    "currval": _sequence,
+    "setval": _sequence,
+    "lastval": _sequence,
+    "current_role": _alias("current_user"),
+    "user": _alias("current_user"),
+    "current_catalog": _alias("current_database"),
+}

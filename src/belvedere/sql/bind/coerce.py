@@ -1,0 +1,159 @@
+"""Types meet: casts inserted, literals read, parameters told their type, calls resolved.
+
+An untyped literal is read by its target's input function right here, so that a bad one is an error
+of the statement with a position. A parameter without a type takes the first type it is coerced to;
+wherever else it is used it is cast from that.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from dataclasses import replace
+
+from belvedere.errors import Error, InvalidInput
+from belvedere.plan import expressions as e
+from belvedere.plan.functions.casts import Context, cast_function, is_relabelling
+from belvedere.plan.functions.function import Function
+from belvedere.plan.functions.registry import Resolved, resolve
+from belvedere.plan.functions.resolution import common_type
+from belvedere.sql.bind.binder import Binder
+from belvedere.types import BOOLEAN, TEXT, UNKNOWN, Kind, SqlType
+
+IMPLICIT, ASSIGNMENT, EXPLICIT = Context.IMPLICIT, Context.ASSIGNMENT, Context.EXPLICIT
+
+
+def coerce(
+    binder: Binder,
+    expression: e.Expression,
+    target: SqlType,
+    context: Context = IMPLICIT,
+    at: int | None = None,
+) -> e.Expression:
+    """The expression as `target`; 42804 (explicitly 42846) when the context does not allow it."""
+    source = expression.type
+    if source == target:
+        return expression
+    if source.kind is Kind.UNKNOWN:
+        return _read(binder, expression, target, context, at)
+    try:
+        function = cast_function(source, target, context)
+    except Error as error:
+        raise located(error, at) from None
+    if context is not EXPLICIT and is_relabelling(source, target):
+        return expression
+    return e.Cast(expression, target, function, context is EXPLICIT)
+
+
+def _read(
+    binder: Binder, expression: e.Expression, target: SqlType, context: Context, at: int | None
+) -> e.Expression:
+    """An untyped literal or parameter as `target`."""
+    if isinstance(expression, e.Parameter):
+        known = binder.parameters[expression.index - 1]
+        if known == UNKNOWN:
+            # A cast to varchar(3) makes the parameter a varchar, which is then cut.
+            plain = SqlType(target.kind, element=target.element)
+            binder.parameters[expression.index - 1] = known = plain
+        return coerce(binder, e.Parameter(expression.index, known), target, context, at)
+    assert isinstance(expression, e.Literal)  # the columns of sub-queries have been settled
+    if expression.value is None:
+        return e.Literal(None, target)
+    function = cast_function(UNKNOWN, target, context)
+    assert callable(function.python)
+    try:
+        return e.Literal(function.python(expression.value), target)
+    except Error as error:
+        raise located(error, at) from None
+
+
+def settled(binder: Binder, expression: e.Expression, at: int | None = None) -> e.Expression:
+    """The expression with UNKNOWN settled as text."""
+    if expression.type.kind is Kind.UNKNOWN:
+        return coerce(binder, expression, TEXT, IMPLICIT, at)
+    return expression
+
+
+def unify(
+    binder: Binder, expressions: Sequence[e.Expression], what: str, at: int | None
+) -> tuple[SqlType, tuple[e.Expression, ...]]:
+    """All as their common type (CASE, COALESCE, VALUES, UNION, ARRAY, IN); else 42804."""
+    common = common_type([one.type for one in expressions])
+    if common is None:
+        types = ", ".join(sorted({str(one.type) for one in expressions}))
+        raise InvalidInput(
+            f"types of {what} cannot be matched",
+            sqlstate="42804",
+            position=None if at is None else at + 1,
+            types=types,
+        )
+    return common, tuple([coerce(binder, one, common, IMPLICIT, at) for one in expressions])
+
+
+def boolean(binder: Binder, expression: e.Expression, what: str, at: int | None) -> e.Expression:
+    """A condition: boolean, or an untyped literal or parameter that becomes one."""
+    if expression.type.kind is Kind.UNKNOWN:
+        return coerce(binder, expression, BOOLEAN, IMPLICIT, at)
+    if expression.type.kind is not Kind.BOOLEAN:
+        raise InvalidInput(
+            f"argument of {what} must be boolean",
+            sqlstate="42804",
+            position=None if at is None else at + 1,
+            type=str(expression.type),
+        )
+    return expression
+
+
+# -- calls -----------------------------------------------------------------------------------------
+
+
+def call(
+    binder: Binder, name: str, arguments: Sequence[e.Expression], at: int | None = None
+) -> e.Call:
+    """A call of a scalar function or operator, its arguments cast to what it takes."""
+    found, given = resolved_call(binder, name, arguments, at)
+    return e.Call(concrete(found), given, found.result_type)
+
+
+def resolved_call(
+    binder: Binder, name: str, arguments: Sequence[e.Expression], at: int | None
+) -> tuple[Resolved, tuple[e.Expression, ...]]:
+    try:
+        found = resolve(name, [one.type for one in arguments])
+    except Error as error:
+        raise located(error, at) from None
+    given = tuple(
+        [
+            coerce(binder, one, target, IMPLICIT, at)
+            for one, target in zip(arguments, found.argument_types)
+        ]
+    )
+    return found, given
+
+
+@functools.lru_cache(maxsize=4096)
+def _concrete(name: str, argument_types: tuple[SqlType, ...]) -> Function:
+    found = resolve(name, argument_types)
+    if found.python is found.function.python:
+        return found.function
+    return replace(found.function, python=found.python)
+
+
+def concrete(found: Resolved) -> Function:
+    """The function with the Python form for these very types, so that executors need not ask."""
+    if found.function.specialize is None:
+        return found.function
+    return _concrete(found.function.name, found.argument_types)
+
+
+def compare(
+    binder: Binder, name: str, left: e.Expression, right: e.Expression, at: int | None
+) -> e.Expression:
+    return call(binder, name, (left, right), at)
+
+
+def located(error: Error, at: int | None) -> Error:
+    """The error with a position, if it has none yet."""
+    if error.position is None and at is not None:
+        error.position = at + 1
+    return error

@@ -1,0 +1,117 @@
+"""ON CONFLICT: which unique index arbitrates, and what happens to the row that is there."""
+
+from __future__ import annotations
+
+from belvedere.catalog.model import Index, State, Table
+from belvedere.errors import InvalidInput
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.transform import conjuncts
+from belvedere.sql.bind.assignments import bind_sets
+from belvedere.sql.bind.binder import Binder, Env
+from belvedere.sql.bind.coerce import ASSIGNMENT, boolean, coerce
+from belvedere.sql.bind.scope import CteName, Relation, Scope, Source
+from belvedere.sql.bind.texts import Texts, live_columns
+from belvedere.sql.parse import tree as t
+
+
+def bind_conflict(
+    binder: Binder,
+    texts: Texts,
+    table: Table,
+    relation: Relation,
+    tree: t.ConflictTree,
+    ctes: dict[str, CteName],
+) -> n.OnConflict:
+    target, primary = _target(binder, texts, table, relation, tree, ctes)
+    if tree.updates is None:
+        return n.OnConflict(target, primary)
+    if not primary and target is None:
+        raise InvalidInput(
+            "on conflict do update requires inference specification or constraint name",
+            sqlstate="42601",
+            position=tree.at + 1,
+        )
+    env = Env(binder, Scope(_both_rows(relation), None, ctes), "on conflict")
+    live = live_columns(table)
+
+    def assign(value: e.Expression, ordinal: int, at: int) -> e.Expression:
+        return coerce(binder, value, live[ordinal].type, ASSIGNMENT, at)
+
+    sets = bind_sets(env, texts, table, tree.updates, assign)
+    where = None
+    if tree.where is not None:
+        where = boolean(binder, binder.rules.expression(env, tree.where), "where", tree.where.at)
+    return n.OnConflict(target, primary, sets, where)
+
+
+def _both_rows(relation: Relation) -> Relation:
+    """The row that is there, then the row proposed, which must be called `excluded`."""
+    source = relation.sources[0]
+    width = len(relation.node.fields)
+    excluded = Source("excluded", None, source.names, width)
+    node = n.Join(n.JoinKind.INNER, relation.node, relation.node)
+    return Relation(node, (source, excluded), relation.visible)
+
+
+def _target(
+    binder: Binder,
+    texts: Texts,
+    table: Table,
+    relation: Relation,
+    tree: t.ConflictTree,
+    ctes: dict[str, CteName],
+) -> tuple[int | None, bool]:
+    """(index id, is primary key); (None, False) is any conflict at all."""
+    if tree.constraint is not None:
+        return _by_name(binder, table, tree)
+    if not tree.targets:
+        return None, False
+    env = Env(binder, Scope(relation, None, ctes), "on conflict")
+    wanted = {binder.rules.expression(env, one) for one in tree.targets}
+    key = {
+        e.Column(i, column.type, column.name)
+        for i, column in enumerate(live_columns(table))
+        if column.slot in table.primary_key
+    }
+    if wanted == key and table.primary_key_name:
+        return None, True
+    condition = None
+    if tree.target_where is not None:
+        condition = binder.rules.expression(env, tree.target_where)
+    for index in binder.catalog.indexes_of(table.id):
+        if _arbitrates(binder, texts, table, index, wanted, condition):
+            return index.id, False
+    raise InvalidInput(
+        "there is no unique constraint matching the on conflict specification",
+        sqlstate="42P10",
+        position=tree.at + 1,
+    )
+
+
+def _arbitrates(
+    binder: Binder,
+    texts: Texts,
+    table: Table,
+    index: Index,
+    wanted: set[e.Expression],
+    condition: e.Expression | None,
+) -> bool:
+    if not index.unique or index.state is not State.READY:
+        return False
+    parts = {texts.key_part(binder.catalog, table, part) for part in index.parts}
+    if parts != wanted:
+        return False
+    predicate = texts.predicate(binder.catalog, table, index)
+    return set(conjuncts(predicate)) <= set(conjuncts(condition))
+
+
+def _by_name(binder: Binder, table: Table, tree: t.ConflictTree) -> tuple[int | None, bool]:
+    if tree.constraint == table.primary_key_name:
+        return None, True
+    for index in binder.catalog.indexes_of(table.id):
+        if index.name == tree.constraint and index.unique:
+            return index.id, False
+    raise InvalidInput(
+        "constraint does not exist", sqlstate="42704", position=tree.at + 1, name=tree.constraint
+    )

@@ -1,0 +1,230 @@
+"""DDL: what can be checked before the catalog is asked, and the queries of views and CREATE AS."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Table
+from belvedere.errors import InvalidInput
+from belvedere.plan import nodes as n
+from belvedere.plan.transform import columns_of, walk
+from belvedere.sql import definitions as d
+from belvedere.sql.bind.binder import Binder
+from belvedere.sql.bind.scope import near
+from belvedere.sql.bind.texts import Texts, refuse_impure, table_fields
+from belvedere.sql.parse.forms import QueryForm
+from belvedere.sql.parse.text import render
+from belvedere.types import Kind
+
+
+def bind_definition(
+    catalog: Catalog, texts: Texts, schema: str, tree: d.Definition
+) -> d.Definition:
+    """The definition with its expressions checked, and filled in where only binding can tell."""
+    match tree:
+        case d.CreateTable():
+            return _create_table(catalog, texts, tree)
+        case d.CreateIndex():
+            return _create_index(catalog, texts, schema, tree)
+        case d.Alter() if tree.kind == "table":
+            return _alter_table(catalog, texts, schema, tree)
+        case _:
+            return tree
+
+
+# -- CREATE TABLE ----------------------------------------------------------------------------------
+
+
+def _create_table(catalog: Catalog, texts: Texts, tree: d.CreateTable) -> d.CreateTable:
+    names = [column.name for column in tree.columns]
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise InvalidInput("column specified more than once", sqlstate="42701", column=name)
+    if sum(isinstance(one, d.PrimaryKeyDefinition) for one in tree.constraints) > 1:
+        raise InvalidInput("multiple primary keys are not allowed", sqlstate="42P16")
+    fields = tuple(n.Field(column.name, column.type) for column in tree.columns)
+    for column in tree.columns:
+        _check_column(catalog, texts, column, fields, tree.columns)
+    constraints = tuple(
+        [_check_constraint(catalog, texts, one, fields) for one in tree.constraints]
+    )
+    return replace(tree, constraints=constraints)
+
+
+def _check_column(
+    catalog: Catalog,
+    texts: Texts,
+    column: d.ColumnDefinition,
+    fields: n.Fields,
+    columns: Sequence[d.ColumnDefinition],
+) -> None:
+    if column.default is not None:
+        texts.expression(catalog, column.default, (), column.type)
+    if column.identity is not None or column.serial:
+        if column.type.kind not in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
+            raise InvalidInput(
+                "identity column type must be smallint, integer, or bigint",
+                sqlstate="22023",
+                column=column.name,
+            )
+    if column.generated is None:
+        return
+    value = texts.expression(catalog, column.generated, fields, column.type)
+    refuse_impure(value, "column generation expressions")
+    generated = {one.name for one in columns if one.generated is not None}
+    read = {fields[i].name for i in columns_of(value)}
+    if read & generated:
+        raise InvalidInput(
+            "cannot use generated column in column generation expression",
+            sqlstate="42P17",
+            column=sorted(read & generated)[0],
+        )
+
+
+def _check_constraint(
+    catalog: Catalog, texts: Texts, constraint: d.Constraint, fields: n.Fields
+) -> d.Constraint:
+    match constraint:
+        case d.CheckDefinition():
+            condition = texts.condition(catalog, constraint.expression, fields)
+            read = tuple(fields[i].name for i in sorted(columns_of(condition)))
+            return replace(constraint, columns=read)
+        case d.PrimaryKeyDefinition() | d.ForeignKeyDefinition():
+            _known_columns(constraint.columns, fields)
+        case d.UniqueDefinition():
+            _known_columns(constraint.columns + constraint.include, fields)
+    if len(set(constraint.columns)) < len(constraint.columns):
+        raise InvalidInput("column appears twice in constraint", sqlstate="42701")
+    return constraint
+
+
+def _known_columns(names: Sequence[str], fields: n.Fields) -> None:
+    known = [field.name for field in fields]
+    for name in names:
+        if name not in known:
+            raise InvalidInput(
+                "column named in key does not exist",
+                sqlstate="42703",
+                hint=near(name, known),
+                column=name,
+            )
+
+
+# -- CREATE INDEX, ALTER TABLE ---------------------------------------------------------------------
+
+
+def _table(catalog: Catalog, schema: str, name: d.QualifiedName) -> Table:
+    return catalog.expect(Table, name.name, name.schema or schema)
+
+
+def _create_index(
+    catalog: Catalog, texts: Texts, schema: str, tree: d.CreateIndex
+) -> d.CreateIndex:
+    fields = table_fields(_table(catalog, schema, tree.table))
+    parts = []
+    for part in tree.parts:
+        if part.expression is None:
+            _known_columns([part.column or ""], fields)
+            parts.append(part)
+            continue
+        bound = texts.expression(catalog, part.expression, fields)
+        refuse_impure(bound, "index expressions")
+        parts.append(part._replace(type=bound.type))
+    _known_columns(tree.include, fields)
+    if tree.where is not None:
+        refuse_impure(texts.condition(catalog, tree.where, fields), "index predicates")
+    return replace(tree, parts=tuple(parts))
+
+
+def _alter_table(catalog: Catalog, texts: Texts, schema: str, tree: d.Alter) -> d.Alter:
+    name = tree.name
+    if tree.if_exists and catalog.find(name.name, name.schema or schema) is None:
+        return tree
+    table = _table(catalog, schema, name)
+    fields = list(table_fields(table))
+    actions: list[d.AlterAction] = []
+    for action in tree.actions:
+        actions.append(_alter_action(catalog, texts, action, fields))
+    return replace(tree, actions=tuple(actions))
+
+
+def _alter_action(
+    catalog: Catalog, texts: Texts, action: d.AlterAction, fields: list[n.Field]
+) -> d.AlterAction:
+    """Checks one action; columns it adds are seen by the actions after it."""
+    match action:
+        case d.AddColumn():
+            column = action.column
+            fields.append(n.Field(column.name, column.type))
+            _check_column(catalog, texts, column, tuple(fields), (column,))
+            checked = [
+                _check_constraint(catalog, texts, x, tuple(fields)) for x in action.constraints
+            ]
+            return replace(action, constraints=tuple(checked))
+        case d.AddConstraint():
+            checked_one = _check_constraint(catalog, texts, action.constraint, tuple(fields))
+            return d.AddConstraint(checked_one)
+        case d.SetColumnDefault():
+            _known_columns([action.name], tuple(fields))
+            if action.default is not None:
+                target = next(field.type for field in fields if field.name == action.name)
+                texts.expression(catalog, action.default, (), target)
+        case d.SetColumnType():
+            _known_columns([action.name], tuple(fields))
+            using = action.using or f'"{action.name.replace(chr(34), chr(34) * 2)}"'
+            texts.expression(catalog, using, tuple(fields), action.type)
+        case d.SetColumnNotNull() | d.SetColumnIdentity() | d.DropColumnExpression():
+            _known_columns([action.name], tuple(fields))
+        case _:
+            pass
+    return action
+
+
+# -- views and CREATE TABLE AS ---------------------------------------------------------------------
+
+
+def bind_query_form(binder: Binder, tree: QueryForm) -> d.Definition:
+    """The query bound, its columns named and typed, its text with every * spelled out."""
+    plan = binder.rules.query(binder, tree.query, None, {}, False)
+    if binder.parameters:
+        raise InvalidInput("there is no parameter in a definition", sqlstate="42P02")
+    columns = _columns(plan, tree)
+    if tree.kind == "table":
+        made = tuple(d.ColumnDefinition(one.name, one.type) for one in columns)
+        return d.CreateTableAs(
+            tree.name, made, plan, tree.options, tree.if_not_exists, tree.with_data
+        )
+    text = render(tree.tokens, binder.stars)
+    if tree.kind == "view":
+        return d.CreateView(tree.name, columns, text, plan, tree.or_replace)
+    return d.CreateMaterializedView(
+        tree.name,
+        columns,
+        text,
+        plan,
+        relations_of(plan),
+        tree.options,
+        tree.if_not_exists,
+        tree.with_data,
+    )
+
+
+def _columns(plan: n.Node, tree: QueryForm) -> tuple[d.ViewColumn, ...]:
+    names = [field.name for field in plan.fields]
+    if len(tree.columns) > len(names):
+        raise InvalidInput("too many column names were specified", sqlstate="42601")
+    names[: len(tree.columns)] = tree.columns
+    for i, name in enumerate(names):
+        if name in names[:i]:
+            raise InvalidInput("column specified more than once", sqlstate="42701", column=name)
+        if plan.fields[i].type.kind is Kind.ARRAY:
+            raise InvalidInput("array column", sqlstate="0A000", column=name)
+    return tuple(d.ViewColumn(name, field.type) for name, field in zip(names, plan.fields))
+
+
+def relations_of(plan: n.Node) -> tuple[int, ...]:
+    """The stored relations a plan reads or writes, each once, smallest id first."""
+    kinds = (n.Scan, n.State, n.Changes, n.Insert, n.Update, n.Delete)
+    return tuple(sorted({node.relation for node in walk(plan) if isinstance(node, kinds)}))

@@ -1,0 +1,333 @@
+"""INSERT, UPDATE and DELETE to plans; the row rules of the table are bound with them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from belvedere.catalog.model import Column, PlainView, Table, View
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.sql.bind.assignments import bind_sets
+from belvedere.sql.bind.binder import Binder, Env
+from belvedere.sql.bind.coerce import ASSIGNMENT, boolean, coerce
+from belvedere.sql.bind.conflicts import bind_conflict
+from belvedere.sql.bind.query import coerce_columns
+from belvedere.sql.bind.scope import CteName, Relation, Scope, near, source_relation
+from belvedere.sql.bind.sources import beside, find_object, split_name, unknown_table
+from belvedere.sql.bind.targets import expand_targets
+from belvedere.sql.bind.texts import Texts, live_columns, table_fields
+from belvedere.sql.bind.with_clause import bind_ctes, with_ctes
+from belvedere.sql.parse import tree as t
+from belvedere.types import Kind, SqlType
+
+Change = t.InsertTree | t.UpdateTree | t.DeleteTree
+
+
+def bind_change(
+    binder: Binder, texts: Texts, tree: Change, parent: Scope | None, ctes: dict[str, CteName]
+) -> n.Node:
+    bound, names = bind_ctes(binder, tree.ctes, tree.recursive, parent, ctes)
+    node: n.Node
+    match tree:
+        case t.InsertTree():
+            node = _Insert(binder, texts, tree, parent, names).plan()
+        case t.UpdateTree():
+            node = _update(binder, texts, tree, parent, names)
+        case t.DeleteTree():
+            node = _delete(binder, tree, parent, names)
+    return with_ctes(bound, node)
+
+
+def target_table(binder: Binder, name: tuple[str, ...], at: int) -> Table:
+    schema, own = split_name(binder, name, at)
+    if binder.virtual(schema, own) is not None:
+        raise InvalidInput("cannot change a system table", sqlstate="42809", position=at + 1)
+    found = find_object(binder, schema, own)
+    if isinstance(found, Table):
+        return found
+    if isinstance(found, PlainView):
+        raise Unsupported("change of a view", position=at + 1, hint="change its base table")
+    if isinstance(found, View):
+        raise InvalidInput(
+            "cannot change materialized view", sqlstate="42809", position=at + 1, name=own
+        )
+    if found is None:
+        raise unknown_table(binder.catalog, own, at)
+    raise InvalidInput("not a table", sqlstate="42809", position=at + 1, name=own)
+
+
+def target_relation(table: Table, alias: str | None, schema: str) -> Relation:
+    """The table's whole row, hidden columns included."""
+    live = live_columns(table)
+    fields = tuple([n.Field(column.name, column.type) for column in live])
+    node = n.Scan(table.id, table.name, tuple([column.slot for column in live]), fields)
+    names = tuple([field.name for field in table_fields(table)])
+    return source_relation(node, alias or table.name, names, None if alias else schema, table)
+
+
+# -- INSERT ----------------------------------------------------------------------------------------
+
+
+class _Insert:
+    def __init__(
+        self,
+        binder: Binder,
+        texts: Texts,
+        tree: t.InsertTree,
+        parent: Scope | None,
+        ctes: dict[str, CteName],
+    ) -> None:
+        self.binder = binder
+        self.texts = texts
+        self.tree = tree
+        self.parent = parent
+        self.ctes = ctes
+        self.table = target_table(binder, tree.table, tree.at)
+        self.live = live_columns(self.table)
+        # What a row of the source must give: all but the row id and generated columns.
+        self.ordinals = tuple(
+            i for i, c in enumerate(self.live) if not c.hidden and c.generated is None
+        )
+        self.defaults: dict[int, e.Expression] = {}
+
+    def plan(self) -> n.Node:
+        tree, table = self.tree, self.table
+        relation = target_relation(table, tree.alias, self.binder.schema)
+        source = self.source()
+        conflict = None
+        if tree.conflict is not None:
+            conflict = bind_conflict(
+                self.binder, self.texts, table, relation, tree.conflict, self.ctes
+            )
+        rules = self.texts.rules_of(self.binder.catalog, table, None)
+        returning, fields = bind_returning(self.binder, relation, tree.returning, self.ctes)
+        return n.Insert(
+            table.id, table.name, source, self.ordinals, rules, conflict, returning, fields
+        )
+
+    def source(self) -> n.Node:
+        query = self.tree.query
+        if query is None:
+            return self.values([()], ())
+        body = query.body
+        if isinstance(body, t.ValuesList) and not (query.ctes or query.order_by or query.limit):
+            if query.offset is None:
+                named = self.named(len(body.rows[0]))
+                return self.values(list(body.rows), named)
+        node = self.binder.rules.query(self.binder, query, self.parent, self.ctes, True)
+        return self.projected(node)
+
+    def named(self, width: int) -> tuple[int, ...]:
+        """The ordinals that the source's columns are for."""
+        columns = self.tree.columns
+        if columns:
+            found = tuple([self.ordinal(name, at) for name, at in columns])
+            for i, (name, at) in enumerate(columns):
+                if found[i] in found[:i]:
+                    raise InvalidInput(
+                        "column specified more than once",
+                        sqlstate="42701",
+                        position=at + 1,
+                        column=name,
+                    )
+        else:
+            found = tuple(i for i, column in enumerate(self.live) if not column.hidden)
+        wrong = None
+        if width > len(found):
+            wrong = "insert has more expressions than target columns"
+        elif columns and width < len(found):
+            wrong = "insert has more target columns than expressions"
+        if wrong is not None:
+            raise InvalidInput(wrong, sqlstate="42601", position=self.tree.at + 1)
+        return found[:width]
+
+    def ordinal(self, name: str, at: int) -> int:
+        return column_ordinal(self.table, self.live, name, at)
+
+    def values(self, rows: list[tuple[t.Expr, ...]], named: tuple[int, ...]) -> n.Values:
+        env = Env(self.binder, Scope(_no_columns(), self.parent, self.ctes), "values")
+        made = []
+        for row in rows:
+            if len(row) != len(named):
+                raise InvalidInput(
+                    "values lists must all be the same length",
+                    sqlstate="42601",
+                    position=self.tree.at + 1,
+                )
+            given = dict(zip(named, row))
+            made.append(tuple([self.value(env, i, given.get(i)) for i in self.ordinals]))
+            for i in set(named) - set(self.ordinals):
+                self.refuse_value(i, given[i])
+        fields = tuple([n.Field(self.live[i].name, self.live[i].type) for i in self.ordinals])
+        return n.Values(tuple(made), fields)
+
+    def value(self, env: Env, ordinal: int, tree: t.Expr | None) -> e.Expression:
+        column = self.live[ordinal]
+        if tree is None or isinstance(tree, t.Default):
+            return self.default(ordinal)
+        if column.identity == "always" and self.tree.overriding != "system":
+            if self.tree.overriding == "user":
+                return self.default(ordinal)
+            raise _always(column, tree.at)
+        bound = self.binder.rules.expression(env, tree)
+        return assigned(self.binder, bound, column.type, column.name, tree.at)
+
+    def refuse_value(self, ordinal: int, tree: t.Expr) -> None:
+        if not isinstance(tree, t.Default):
+            raise _always(self.live[ordinal], tree.at)
+
+    def default(self, ordinal: int) -> e.Expression:
+        if ordinal not in self.defaults:
+            column = self.live[ordinal]
+            self.defaults[ordinal] = self.texts.default(self.binder.catalog, column)
+        return self.defaults[ordinal]
+
+    def projected(self, node: n.Node) -> n.Node:
+        """The rows of a query as rows of the table."""
+        named = self.named(len(node.fields))
+        for i in named:
+            column = self.live[i]
+            if column.generated is not None:
+                raise _always(column, self.tree.at)
+            if column.identity == "always" and self.tree.overriding != "system":
+                if self.tree.overriding != "user":
+                    raise _always(column, self.tree.at)
+        wanted = [
+            SqlType(self.live[i].type.kind) if field.type.kind is Kind.UNKNOWN else field.type
+            for i, field in zip(named, node.fields)
+        ]
+        node = coerce_columns(self.binder, node, wanted, self.tree.at)
+        places = {ordinal: i for i, ordinal in enumerate(named)}
+        made = []
+        for ordinal in self.ordinals:
+            column = self.live[ordinal]
+            place = places.get(ordinal)
+            if place is None or (column.identity == "always" and self.tree.overriding == "user"):
+                made.append(self.default(ordinal))
+                continue
+            field = node.fields[place]
+            given = e.Column(place, field.type, field.name)
+            made.append(assigned(self.binder, given, column.type, column.name, self.tree.at))
+        fields = tuple([n.Field(self.live[i].name, self.live[i].type) for i in self.ordinals])
+        return n.Project(node, tuple(made), fields)
+
+
+def _always(column: Column, at: int) -> InvalidInput:
+    what = "generated" if column.generated is not None else "identity"
+    return InvalidInput(
+        f"cannot insert a non-default value into {what} column",
+        sqlstate="428C9",
+        position=at + 1,
+        hint=None if what == "generated" else "use overriding system value to override",
+        column=column.name,
+    )
+
+
+def _no_columns() -> Relation:
+    return Relation(n.EMPTY_ROW)
+
+
+def column_ordinal(table: Table, live: list[Column], name: str, at: int) -> int:
+    for i, column in enumerate(live):
+        if column.name == name and not column.hidden:
+            return i
+    raise InvalidInput(
+        "column of relation does not exist",
+        sqlstate="42703",
+        position=at + 1,
+        hint=near(name, (column.name for column in live if not column.hidden)),
+        column=name,
+        relation=table.name,
+    )
+
+
+def assigned(
+    binder: Binder, expression: e.Expression, target: SqlType, name: str, at: int
+) -> e.Expression:
+    """A value as a column stores it."""
+    try:
+        return coerce(binder, expression, target, ASSIGNMENT, at)
+    except InvalidInput as error:
+        if error.sqlstate != "42804":
+            raise
+        raise InvalidInput(
+            "column is of another type than the expression",
+            sqlstate="42804",
+            position=at + 1,
+            hint="you will need to rewrite or cast the expression",
+            column=name,
+            column_type=str(target),
+            expression_type=str(expression.type),
+        ) from None
+
+
+def bind_returning(
+    binder: Binder, relation: Relation, targets: tuple[t.Target, ...], ctes: dict[str, CteName]
+) -> tuple[tuple[e.Expression, ...], n.Fields]:
+    if not targets:
+        return (), ()
+    env = Env(binder, Scope(relation, None, ctes), "returning")
+    found = expand_targets(env, targets)
+    fields = tuple([n.Field(one.name, one.expression.type) for one in found])
+    return tuple([one.expression for one in found]), fields
+
+
+# -- UPDATE and DELETE -----------------------------------------------------------------------------
+
+
+def _matching(
+    binder: Binder,
+    relation: Relation,
+    sources: tuple[t.FromItem, ...],
+    where: t.Expr | None,
+    parent: Scope | None,
+    ctes: dict[str, CteName],
+) -> Relation:
+    """The target joined with the other tables, filtered."""
+    for item in sources:
+        relation = beside(binder, relation, item, parent, ctes)
+    if where is None:
+        return relation
+    env = Env(binder, Scope(relation, parent, ctes), "where")
+    condition = boolean(binder, binder.rules.expression(env, where), "where", where.at)
+    return Relation(n.Filter(relation.node, condition), relation.sources, relation.visible)
+
+
+def _update(
+    binder: Binder,
+    texts: Texts,
+    tree: t.UpdateTree,
+    parent: Scope | None,
+    ctes: dict[str, CteName],
+) -> n.Node:
+    table = target_table(binder, tree.table, tree.at)
+    target = target_relation(table, tree.alias, binder.schema)
+    relation = _matching(binder, target, tree.sources, tree.where, parent, ctes)
+    env = Env(binder, Scope(relation, parent, ctes), "update")
+    sets = bind_sets(env, texts, table, tree.sets, assigner(binder, table))
+    rules = texts.rules_of(binder.catalog, table, {one.ordinal for one in sets})
+    returning, fields = bind_returning(binder, relation, tree.returning, ctes)
+    width = len(target.node.fields)
+    return n.Update(table.id, table.name, relation.node, width, sets, rules, returning, fields)
+
+
+def assigner(binder: Binder, table: Table) -> Callable[[e.Expression, int, int], e.Expression]:
+    live = live_columns(table)
+
+    def assign(value: e.Expression, ordinal: int, at: int) -> e.Expression:
+        column = live[ordinal]
+        return assigned(binder, value, column.type, column.name, at)
+
+    return assign
+
+
+def _delete(
+    binder: Binder, tree: t.DeleteTree, parent: Scope | None, ctes: dict[str, CteName]
+) -> n.Node:
+    table = target_table(binder, tree.table, tree.at)
+    target = target_relation(table, tree.alias, binder.schema)
+    relation = _matching(binder, target, tree.sources, tree.where, parent, ctes)
+    returning, fields = bind_returning(binder, relation, tree.returning, ctes)
+    width = len(target.node.fields)
+    return n.Delete(table.id, table.name, relation.node, width, returning, fields)

@@ -1,0 +1,352 @@
+"""SELECT: its clauses in the order they act.
+
+FROM, WHERE, GROUP BY and aggregates, HAVING, window functions, set-returning functions, the select
+list, DISTINCT, ORDER BY. LIMIT and locks come with the query around it, which may also order by
+expressions that are not selected: they travel as extra columns at the end of the row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from belvedere.catalog.model import Table
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.transform import columns_of, lift, map_columns
+from belvedere.sql.bind.binder import AGGREGATE, SET, WINDOW, Binder, Env, Found, WindowUse
+from belvedere.sql.bind.calls import made_key
+from belvedere.sql.bind.coerce import boolean, settled
+from belvedere.sql.bind.grouping import Groups, Regroup, bind_groups
+from belvedere.sql.bind.scope import CteName, Scope
+from belvedere.sql.bind.sources import bind_sources
+from belvedere.sql.bind.targets import Target, expand_targets
+from belvedere.sql.parse import tree as t
+from belvedere.types import Kind
+
+
+def bind_select(
+    binder: Binder,
+    tree: t.Select,
+    parent: Scope | None,
+    ctes: dict[str, CteName],
+    order_by: tuple[t.OrderItem, ...],
+    locks: tuple[t.LockClause, ...],
+    keep_unknown: bool,
+) -> tuple[n.Node, int]:
+    """The plan of one SELECT with its ORDER BY, and how many of its columns are shown."""
+    relation = bind_sources(binder, tree.sources, parent, ctes)
+    scope = Scope(relation, parent, ctes)
+    node = relation.node
+    if tree.where is not None:
+        env = Env(binder, scope, "where")
+        bound = binder.rules.expression(env, tree.where)
+        node = n.Filter(node, boolean(binder, bound, "where", tree.where.at))
+    found = Found(specs=_specs(tree))
+    env = Env(binder, scope, "select", found, windows=True, sets=True)
+    targets = expand_targets(env, tree.targets, keep_unknown)
+    parts = _Parts(binder, tree, scope, found, targets)
+    parts.bind(order_by)
+    node = parts.grouped(node)
+    node = parts.windowed(node)
+    node = parts.with_sets(node)
+    return parts.finished(node, locks), len(targets)
+
+
+def _specs(tree: t.Select) -> dict[str, t.WindowSpec]:
+    specs: dict[str, t.WindowSpec] = {}
+    for name, spec in tree.windows:
+        if name in specs:
+            raise InvalidInput(
+                "window is already defined", sqlstate="42P20", position=spec.at + 1, name=name
+            )
+        specs[name] = spec
+    return specs
+
+
+class _Parts:
+    """The expressions of one SELECT while they move from row to row."""
+
+    def __init__(
+        self, binder: Binder, tree: t.Select, scope: Scope, found: Found, targets: list[Target]
+    ) -> None:
+        self.binder = binder
+        self.tree = tree
+        self.scope = scope
+        self.found = found
+        self.targets = targets
+        self.keys: list[e.SortKey] = []
+        self.on: list[e.Expression] = []
+        self.having: e.Expression | None = None
+        self.groups: Groups | None = None
+
+    # -- binding --------------------------------------------------------------------------------
+
+    def bind(self, order_by: tuple[t.OrderItem, ...]) -> None:
+        tree = self.tree
+        if tree.groups is not None:
+            self.groups = bind_groups(tree.groups, tree.group_distinct, self.group_expression)
+        if tree.having is not None:
+            env = Env(self.binder, self.scope, "having", self.found)
+            bound = self.binder.rules.expression(env, tree.having)
+            self.having = boolean(self.binder, bound, "having", tree.having.at)
+        for item in order_by:
+            expression = self.output(item.expression, "order by")
+            self.keys.append(made_key(expression, item, item.expression.at))
+        self.on = [self.output(one, "distinct on") for one in tree.distinct_on]
+
+    def group_expression(self, tree: t.Expr) -> e.Expression:
+        """An ordinal, an input column, an output name, or any other expression."""
+        if isinstance(tree, t.Constant):
+            return self.ordinal(tree, "group by")
+        if isinstance(tree, t.Name) and len(tree.parts) == 1:
+            known = any(one.name == tree.parts[0] for one in self.scope.relation.visible)
+            if not known and (target := self.named(tree)) is not None:
+                return self.group_target(target, tree.at)
+        env = Env(self.binder, self.scope, "group by")
+        return settled(self.binder, self.binder.rules.expression(env, tree))
+
+    def group_target(self, target: Target, at: int) -> e.Expression:
+        for index in _marks(target.expression):
+            what = "window functions" if index >= WINDOW else "aggregate functions"
+            state = "42P20" if index >= WINDOW else "42803"
+            raise InvalidInput(
+                f"{what} are not allowed in group by", sqlstate=state, position=at + 1
+            )
+        return target.expression
+
+    def output(self, tree: t.Expr, clause: str) -> e.Expression:
+        """An ordinal, an output name, or an expression over the input row."""
+        if isinstance(tree, t.Constant):
+            return self.ordinal(tree, clause)
+        if isinstance(tree, t.Name) and len(tree.parts) == 1:
+            target = self.named(tree)
+            if target is not None:
+                return target.expression
+        env = Env(self.binder, self.scope, clause, self.found, windows=True, sets=True)
+        return settled(self.binder, self.binder.rules.expression(env, tree))
+
+    def named(self, tree: t.Name) -> Target | None:
+        found = [one for one in self.targets if one.name == tree.parts[0]]
+        if any(one.expression != found[0].expression for one in found[1:]):
+            raise InvalidInput(
+                "name is ambiguous", sqlstate="42702", position=tree.at + 1, name=tree.parts[0]
+            )
+        return found[0] if found else None
+
+    def ordinal(self, tree: t.Constant, clause: str) -> e.Expression:
+        if tree.kind != "integer":
+            raise InvalidInput(
+                f"non-integer constant in {clause}", sqlstate="42601", position=tree.at + 1
+            )
+        place = int(str(tree.value))
+        if not 1 <= place <= len(self.targets):
+            raise InvalidInput(
+                f"{clause} position is not in select list", sqlstate="42P10", position=tree.at + 1
+            )
+        target = self.targets[place - 1]
+        return self.group_target(target, tree.at) if clause == "group by" else target.expression
+
+    # -- moving ---------------------------------------------------------------------------------
+
+    def grouped(self, node: n.Node) -> n.Node:
+        if self.groups is None and not self.found.aggregates and self.having is None:
+            if self.found.groupings:
+                raise InvalidInput(
+                    "arguments to grouping must be grouping expressions", sqlstate="42803"
+                )
+            return node
+        groups = self.groups or Groups((), None)
+        regroup = Regroup(self.scope, groups, self.found, self.columns_read())
+        self.move(regroup.expression)
+        self.found.windows = [_moved(one, regroup) for one in self.found.windows]
+        self.found.sets = [
+            one._replace(arguments=tuple(map(regroup.expression, one.arguments)))
+            for one in self.found.sets
+        ]
+        having = None if self.having is None else regroup.expression(self.having)
+        node = regroup.node(node)
+        return node if having is None else n.Filter(node, having)
+
+    def columns_read(self) -> set[int]:
+        """The columns of the input row that are read outside of aggregates."""
+        read = [one.expression for one in self.targets] + [one.expression for one in self.keys]
+        read += self.on
+        read += [] if self.having is None else [self.having]
+        for use in self.found.windows:
+            read += [*use.call.arguments, *use.partition, *(key.expression for key in use.order)]
+            read += [] if use.call.filter is None else [use.call.filter]
+        read += [argument for one in self.found.sets for argument in one.arguments]
+        return set().union(*map(columns_of, read)) if read else set()
+
+    def windowed(self, node: n.Node) -> n.Node:
+        """One Window node for each different window, in the order they were met."""
+        places: dict[int, int] = {}
+        pending = list(enumerate(self.found.windows))
+        while pending:
+            first = pending[0][1]
+            same = [(i, one) for i, one in pending if one[1:4] == first[1:4]]
+            pending = [(i, one) for i, one in pending if one[1:4] != first[1:4]]
+            width = len(node.fields)
+            for place, (i, _) in enumerate(same):
+                places[i] = width + place
+            calls = tuple([one.call for _, one in same])
+            names = tuple([one.name for _, one in same])
+            node = n.Window(node, first.partition, first.order, first.frame, calls, names)
+        if places:
+            self.move(lambda one: _placed(one, WINDOW, places))
+        return node
+
+    def with_sets(self, node: n.Node) -> n.Node:
+        """Set-returning functions of the select list: a lateral join with all of them in step."""
+        if not self.found.sets:
+            return node
+        width = len(node.fields)
+        calls = tuple(
+            [
+                one._replace(arguments=tuple([lift(x, 1) for x in one.arguments]))
+                for one in self.found.sets
+            ]
+        )
+        fields = tuple([field for one in calls for field in one.fields])
+        function = n.TableFunction(calls, fields)
+        places = {i: width + i for i in range(len(calls))}
+        self.move(lambda one: _placed(one, SET, places))
+        return n.Join(n.JoinKind.INNER, node, function, lateral=True)
+
+    def move(self, change: Callable[[e.Expression], e.Expression]) -> None:
+        self.targets = [replace(one, expression=change(one.expression)) for one in self.targets]
+        self.keys = [replace(one, expression=change(one.expression)) for one in self.keys]
+        self.on = [change(one) for one in self.on]
+
+    # -- finishing ------------------------------------------------------------------------------
+
+    def finished(self, node: n.Node, locks: tuple[t.LockClause, ...]) -> n.Node:
+        """Select list, DISTINCT, ORDER BY, locks; extra columns are cut off by `without_extras`."""
+        expressions = [one.expression for one in self.targets]
+        width = len(expressions)
+        lock_targets = self.lock_targets(node, locks)
+        keys = self.placed_keys(expressions)
+        on = [self.place(expressions, one) for one in self.on]
+        if len(expressions) > width and self.tree.distinct and not self.tree.distinct_on:
+            raise InvalidInput(
+                "for select distinct, order by expressions must appear in select list",
+                sqlstate="42P10",
+                position=self.tree.at + 1,
+            )
+        moved = []
+        for target in lock_targets:
+            fields = node.fields
+            start = len(expressions)
+            expressions += [e.Column(i, fields[i].type, fields[i].name) for i in target.key]
+            moved.append(target._replace(key=tuple(range(start, len(expressions)))))
+        made: n.Node = n.Project(node, tuple(expressions), self.fields(expressions))
+        made = self.distinct(made, keys, on)
+        if moved:
+            made = n.Lock(made, tuple(moved), locks[0].strength, locks[0].wait)
+        return made
+
+    def fields(self, expressions: list[e.Expression]) -> n.Fields:
+        named = [n.Field(one.name, one.expression.type) for one in self.targets]
+        return tuple(named + [n.Field(_label(one), one.type) for one in expressions[len(named) :]])
+
+    def placed_keys(self, expressions: list[e.Expression]) -> tuple[e.SortKey, ...]:
+        return tuple(
+            [replace(key, expression=self.place(expressions, key.expression)) for key in self.keys]
+        )
+
+    def place(self, expressions: list[e.Expression], expression: e.Expression) -> e.Column:
+        """The column of the projected row that holds the expression, added when there is none."""
+        if expression not in expressions:
+            expressions.append(expression)
+        index = expressions.index(expression)
+        shown = index < len(self.targets)
+        name = self.targets[index].name if shown else _label(expression)
+        return e.Column(index, expression.type, name)
+
+    def distinct(self, node: n.Node, keys: tuple[e.SortKey, ...], on: list[e.Column]) -> n.Node:
+        if not self.tree.distinct:
+            return n.Sort(node, keys) if keys else node
+        for field in node.fields[: len(self.targets)]:
+            if field.type.kind is Kind.JSON and not on:
+                raise InvalidInput("could not identify an equality operator", sqlstate="42883")
+        if not on:
+            node = n.Distinct(node)
+            return n.Sort(node, keys) if keys else node
+        leading = {key.expression for key in keys[: len(set(on))]}
+        if keys and not leading <= set(on):
+            raise InvalidInput(
+                "select distinct on expressions must match initial order by expressions",
+                sqlstate="42P10",
+                position=self.tree.at + 1,
+            )
+        node = n.Sort(node, keys) if keys else node
+        return n.Distinct(node, tuple(on))
+
+    def lock_targets(
+        self, node: n.Node, locks: tuple[t.LockClause, ...]
+    ) -> tuple[n.LockTarget, ...]:
+        if not locks:
+            return ()
+        if len(locks) > 1:
+            raise Unsupported("several locking clauses", position=locks[1].at + 1)
+        clause = locks[0]
+        tree = self.tree
+        if tree.distinct or tree.groups is not None or self.found.aggregates or self.found.windows:
+            raise Unsupported("locking of grouped or distinct rows", position=clause.at + 1)
+        found = []
+        for source in self.scope.relation.sources:
+            if clause.of and source.alias not in clause.of:
+                continue
+            if isinstance(source.table, Table):
+                live = [column.slot for column in source.table.columns if not column.dropped]
+                key = tuple(source.start + live.index(slot) for slot in source.table.primary_key)
+                found.append(n.LockTarget(source.table.id, source.table.name, key))
+            elif clause.of:
+                raise Unsupported("lock of this relation", position=clause.at + 1)
+        missing = set(clause.of) - {source.alias for source in self.scope.relation.sources}
+        if missing:
+            raise InvalidInput(
+                "relation in for update clause not found in from clause",
+                sqlstate="42P01",
+                position=clause.at + 1,
+                name=sorted(missing)[0],
+            )
+        return tuple(found)
+
+
+def _moved(use: WindowUse, regroup: Regroup) -> WindowUse:
+    change = regroup.expression
+    call = replace(
+        use.call,
+        arguments=tuple([change(one) for one in use.call.arguments]),
+        filter=None if use.call.filter is None else change(use.call.filter),
+    )
+    order = tuple([replace(one, expression=change(one.expression)) for one in use.order])
+    return use._replace(call=call, partition=tuple(map(change, use.partition)), order=order)
+
+
+def _placed(expression: e.Expression, base: int, places: dict[int, int]) -> e.Expression:
+    def change(column: e.Column) -> e.Expression:
+        place = places.get(column.index - base)
+        return column if place is None else replace(column, index=place)
+
+    return map_columns(expression, change)
+
+
+def _label(expression: e.Expression) -> str:
+    """A name for an extra column, for people only."""
+    return expression.name if isinstance(expression, e.Column) else "?column?"
+
+
+def _marks(expression: e.Expression) -> list[int]:
+    found: list[int] = []
+
+    def see(column: e.Column) -> e.Expression:
+        if column.index >= AGGREGATE:
+            found.append(column.index)
+        return column
+
+    map_columns(expression, see)
+    return found

@@ -1,0 +1,279 @@
+"""FROM: tables, views, sub-queries, functions and joins to one relation."""
+
+from __future__ import annotations
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import AnyObject, PlainView, Table, View
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.transform import lift_plan
+from belvedere.sql.bind.binder import Binder, Env
+from belvedere.sql.bind.calls import table_call
+from belvedere.sql.bind.coerce import boolean, call
+from belvedere.sql.bind.joins import join_names, merge_using
+from belvedere.sql.bind.scope import (
+    NOTHING,
+    CteName,
+    Relation,
+    Scope,
+    near,
+    renamed,
+    renamed_columns,
+    source_relation,
+)
+from belvedere.sql.parse import tree as t
+from belvedere.sql.parse.script import parse_script
+
+_KINDS = {
+    "inner": n.JoinKind.INNER,
+    "cross": n.JoinKind.INNER,
+    "left": n.JoinKind.LEFT,
+    "right": n.JoinKind.RIGHT,
+    "full": n.JoinKind.FULL,
+}
+
+
+def bind_sources(
+    binder: Binder, sources: tuple[t.FromItem, ...], parent: Scope | None, ctes: dict[str, CteName]
+) -> Relation:
+    """The items of a FROM list, joined from the left."""
+    if not sources:
+        return NOTHING
+    relation = bind_source(binder, sources[0], parent, ctes)
+    for item in sources[1:]:
+        relation = beside(binder, relation, item, parent, ctes)
+    return relation
+
+
+def beside(
+    binder: Binder,
+    left: Relation,
+    item: t.FromItem,
+    parent: Scope | None,
+    ctes: dict[str, CteName],
+) -> Relation:
+    """One more item. It stands a level deeper while it is bound, in case it is lateral."""
+    scope = Scope(left, parent, ctes, lateral_only=True)
+    right = bind_source(binder, item, scope, ctes)
+    return joined(n.JoinKind.INNER, left, _settled(right, scope), None, scope.used)
+
+
+def _settled(right: Relation, scope: Scope) -> Relation:
+    """The right side of a join, moved out again when it did not use the left one."""
+    if scope.used or scope.parent is None:
+        return right
+    return Relation(lift_plan(right.node, -1), right.sources, right.visible)
+
+
+def joined(
+    kind: n.JoinKind, left: Relation, right: Relation, on: e.Expression | None, lateral: bool
+) -> Relation:
+    if lateral and kind in (n.JoinKind.RIGHT, n.JoinKind.FULL):
+        raise InvalidInput("invalid reference to from-clause entry", sqlstate="42P10")
+    sources, visible = join_names(left, right)
+    node = n.Join(kind, left.node, right.node, (), on, lateral)
+    return Relation(node, sources, visible)
+
+
+def bind_source(
+    binder: Binder, item: t.FromItem, parent: Scope | None, ctes: dict[str, CteName]
+) -> Relation:
+    match item:
+        case t.TableRef():
+            return _table(binder, item, ctes)
+        case t.QueryRef():
+            return _query(binder, item, parent, ctes)
+        case t.FunctionRef():
+            return _function(binder, item, parent, ctes)
+        case t.JoinRef():
+            return _join(binder, item, parent, ctes)
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def _table(binder: Binder, item: t.TableRef, ctes: dict[str, CteName]) -> Relation:
+    if len(item.name) == 1 and item.name[0] in ctes:
+        cte = ctes[item.name[0]]
+        node = n.CteScan(cte.number, cte.name, cte.fields)
+        relation = source_relation(node, cte.name, tuple(f.name for f in cte.fields))
+    else:
+        relation = named_relation(binder, item.name, item.at)
+    if item.alias is None:
+        return relation
+    old = relation.sources[0]
+    names = renamed_columns(old.names, item.columns, item.alias)
+    return source_relation(relation.node, item.alias, names, None, old.table)
+
+
+def named_relation(binder: Binder, name: tuple[str, ...], at: int) -> Relation:
+    schema, own = split_name(binder, name, at)
+    fields = binder.virtual(schema, own)
+    if fields is not None:
+        names = tuple(field.name for field in fields)
+        return source_relation(n.VirtualScan(schema, own, fields), own, names, schema)
+    found = find_object(binder, schema, own)
+    match found:
+        case Table() | View():
+            return _stored(found, own, schema)
+        case PlainView():
+            return _plain_view(binder, found, schema)
+        case None:
+            raise unknown_table(binder.catalog, own, at)
+        case _:
+            raise InvalidInput("not a table or view", sqlstate="42809", position=at + 1, name=own)
+
+
+def find_object(binder: Binder, schema: str, name: str) -> AnyObject | None:
+    """The object of that name; nothing is in a schema that does not exist."""
+    if all(one.name != schema for one in binder.catalog.schemas):
+        return None
+    return binder.catalog.find(name, schema)
+
+
+def split_name(binder: Binder, name: tuple[str, ...], at: int) -> tuple[str, str]:
+    if len(name) > 2:
+        raise InvalidInput(
+            "cross-database references are not implemented", sqlstate="0A000", position=at + 1
+        )
+    return (name[0], name[1]) if len(name) == 2 else (binder.schema, name[0])
+
+
+def unknown_table(catalog: Catalog, name: str, at: int) -> InvalidInput:
+    kinds = (Table, View, PlainView)
+    names = [o.name for o in catalog.objects.values() if isinstance(o, kinds)]
+    return InvalidInput(
+        "relation does not exist",
+        sqlstate="42P01",
+        position=at + 1,
+        hint=near(name, names),
+        name=name,
+    )
+
+
+def _stored(found: Table | View, own: str, schema: str) -> Relation:
+    """A base table or view; hidden columns are in the row but have no name."""
+    live = [column for column in found.columns if not column.dropped]
+    fields = tuple([n.Field(column.name, column.type) for column in live])
+    slots = tuple([column.slot for column in live])
+    names = tuple(["" if column.hidden else column.name for column in live])
+    node = n.Scan(found.id, own, slots, fields)
+    return source_relation(node, own, names, schema, found)
+
+
+def _plain_view(binder: Binder, view: PlainView, schema: str) -> Relation:
+    """A plain view is its query, bound where no name of this statement can be seen."""
+    if view.id in binder.views:
+        raise InvalidInput("infinite recursion in view", sqlstate="42P17", name=view.name)
+    tree = parse_script(view.definition)[0].tree
+    assert isinstance(tree, t.Query)
+    before, stars = binder.views, binder.stars
+    binder.views, binder.stars = (*before, view.id), {}
+    node = binder.rules.query(binder, tree, None, {}, False)
+    binder.views, binder.stars = before, stars
+    names = tuple(column.name for column in view.columns) or tuple(f.name for f in node.fields)
+    return source_relation(_named_fields(node, names), view.name, names, schema)
+
+
+def _named_fields(node: n.Node, names: tuple[str, ...]) -> n.Node:
+    fields = node.fields
+    if tuple(field.name for field in fields) == names:
+        return node
+    columns = tuple(e.Column(i, field.type, field.name) for i, field in enumerate(fields))
+    return n.Project(node, columns, tuple(n.Field(x, f.type) for x, f in zip(names, fields)))
+
+
+# -- sub-queries and functions ---------------------------------------------------------------------
+
+
+def _query(
+    binder: Binder, item: t.QueryRef, parent: Scope | None, ctes: dict[str, CteName]
+) -> Relation:
+    outer = parent
+    if item.lateral:
+        outer = _lateral(parent, ctes)
+    node = binder.rules.query(binder, item.query, outer, ctes, False)
+    if item.lateral and parent is not None:
+        node = lift_plan(node, -1)
+    alias = item.alias or ""
+    names = tuple(field.name for field in node.fields)
+    return renamed(source_relation(node, alias, names), alias, item.columns)
+
+
+def _lateral(parent: Scope | None, ctes: dict[str, CteName]) -> Scope | None:
+    """A scope of no columns through which the left side of the join can be seen."""
+    if parent is None:
+        return None
+    return Scope(NOTHING, parent, ctes, lateral_only=False, sees_lateral=True)
+
+
+def _function(
+    binder: Binder, item: t.FunctionRef, parent: Scope | None, ctes: dict[str, CteName]
+) -> Relation:
+    """Arguments see the left side of the join at depth 1, so their own scope is no level."""
+    scope = Scope(NOTHING, parent, ctes, sees_lateral=True)
+    env = Env(binder, scope, "functions in from")
+    calls = tuple([table_call(env, one) for one in item.calls])
+    alias = item.alias or calls[0].function.name
+    fields = tuple(field for one in calls for field in one.fields)
+    if len(calls) == 1 and item.alias and not item.columns and len(fields) == 1:
+        fields = (n.Field(item.alias, fields[0].type),)
+    if item.ordinality:
+        fields = (*fields, n.ORDINALITY)
+    node = n.TableFunction(calls, fields, item.ordinality)
+    relation = source_relation(node, alias, tuple(field.name for field in fields))
+    return renamed(relation, alias, item.columns)
+
+
+# -- joins -----------------------------------------------------------------------------------------
+
+
+def _join(
+    binder: Binder, item: t.JoinRef, parent: Scope | None, ctes: dict[str, CteName]
+) -> Relation:
+    left = bind_source(binder, item.left, parent, ctes)
+    scope = Scope(left, parent, ctes, lateral_only=True)
+    right = _settled(bind_source(binder, item.right, scope, ctes), scope)
+    kind = _KINDS[item.kind]
+    if scope.used and kind in (n.JoinKind.RIGHT, n.JoinKind.FULL):
+        raise InvalidInput(
+            "invalid reference to from-clause entry", sqlstate="42P10", position=item.at + 1
+        )
+    names = item.using
+    if item.natural:
+        names = _natural(left, right)
+    if names:
+        return _using(binder, item, kind, left, right, names, scope.used)
+    relation = joined(kind, left, right, None, scope.used)
+    if item.on is None:
+        return relation
+    inner = Scope(relation, parent, ctes)
+    env = Env(binder, inner, "join conditions")
+    on = boolean(binder, binder.rules.expression(env, item.on), "join/on", item.on.at)
+    return joined(kind, left, right, on, scope.used)
+
+
+def _natural(left: Relation, right: Relation) -> tuple[str, ...]:
+    known = {one.name for one in right.visible}
+    return tuple(dict.fromkeys(one.name for one in left.visible if one.name in known))
+
+
+def _using(
+    binder: Binder,
+    item: t.JoinRef,
+    kind: n.JoinKind,
+    left: Relation,
+    right: Relation,
+    names: tuple[str, ...],
+    lateral: bool,
+) -> Relation:
+    relation = joined(kind, left, right, None, lateral)
+    pairs, visible = merge_using(binder, kind, left, right, names, item.at)
+    tests = tuple([call(binder, "=", pair, item.at) for pair in pairs])
+    on: e.Expression = e.And(tests) if len(tests) > 1 else tests[0]
+    node = n.Join(kind, left.node, right.node, (), on, lateral)
+    sources = relation.sources
+    if item.alias is not None:
+        raise Unsupported("alias of a using clause", position=item.at + 1)
+    return Relation(node, sources, visible)

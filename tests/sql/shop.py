@@ -1,0 +1,176 @@
+"""A catalog to bind against: what a small shop would have."""
+
+from belvedere.catalog.catalog import PUBLIC_ID, Catalog, empty
+from belvedere.catalog.model import (
+    Check,
+    Column,
+    ForeignKey,
+    Index,
+    KeyPart,
+    PlainView,
+    Schema,
+    Sequence,
+    State,
+    Table,
+    TypeName,
+    View,
+)
+from belvedere.types import (
+    BIGINT,
+    BOOLEAN,
+    DATE,
+    INTEGER,
+    JSON,
+    NUMERIC,
+    TEXT,
+    TIMESTAMPTZ,
+    SqlType,
+    numeric,
+    varchar,
+)
+
+
+def column(name: str, slot: int, type_: SqlType, **more: object) -> Column:
+    return Column(name=name, slot=slot, type_name=TypeName.of(type_), **more)
+
+
+def table(
+    id_: int, name: str, columns: list[Column], key: tuple[int, ...], **more: object
+) -> Table:
+    key_name = more.pop("primary_key_name", f"{name}_pkey")
+    return Table(
+        id=id_,
+        name=name,
+        schema=more.pop("schema", PUBLIC_ID),
+        columns=tuple(columns),
+        primary_key=key,
+        primary_key_name=key_name,
+        **more,
+    )
+
+
+CUSTOMERS = table(
+    100,
+    "customers",
+    [
+        column("id", 0, INTEGER, not_null=True),
+        column("name", 1, TEXT, not_null=True),
+        column("email", 2, varchar(80)),
+        column("city", 3, TEXT),
+        column("born", 4, DATE),
+        column("active", 5, BOOLEAN, default="true"),
+    ],
+    (0,),
+)
+ORDERS = table(
+    101,
+    "orders",
+    [
+        column("id", 0, BIGINT, not_null=True, sequence=120),
+        column("customer", 1, INTEGER, not_null=True),
+        column("placed", 2, TIMESTAMPTZ, default="now()"),
+        column("total", 3, numeric(12, 2), not_null=True, default="0"),
+        column("state", 4, TEXT, default="'new'"),
+        column("note", 5, JSON),
+    ],
+    (0,),
+    checks=(Check(name="orders_total_check", expression="total >= 0"),),
+    foreign_keys=(ForeignKey(name="orders_fk", columns=(1,), parent=100, parent_columns=(0,)),),
+)
+LINES = table(
+    102,
+    "lines",
+    [
+        column("order_id", 0, BIGINT, not_null=True),
+        column("line", 1, INTEGER, not_null=True),
+        column("product", 2, TEXT, not_null=True),
+        column("quantity", 3, INTEGER, not_null=True),
+        column("price", 4, NUMERIC, not_null=True),
+        column("amount", 5, NUMERIC, generated="quantity * price"),
+    ],
+    (0, 1),
+)
+LOG = table(
+    103,
+    "log",
+    [
+        column("row_id", 0, BIGINT, not_null=True, hidden=True),
+        column("a", 1, INTEGER),
+        column("old", 2, TEXT, dropped=True),
+        column("b", 3, TEXT),
+    ],
+    (0,),
+    primary_key_name="",
+)
+TOTALS = View(
+    id=110,
+    name="totals",
+    schema=PUBLIC_ID,
+    definition="select customer, sum(total) as sum from orders group by customer",
+    columns=(column("customer", 0, INTEGER), column("sum", 1, NUMERIC)),
+    inputs=(101,),
+    state=State.READY,
+)
+BIG = PlainView(
+    id=111,
+    name="big",
+    schema=PUBLIC_ID,
+    definition="select id, total from orders where total > 1000",
+    columns=(column("id", 0, BIGINT), column("worth", 1, numeric(12, 2))),
+)
+INDEXES = (
+    Index(
+        id=130,
+        name="customers_email",
+        schema=PUBLIC_ID,
+        table=100,
+        parts=(KeyPart(slot=2),),
+        unique=True,
+        constraint=True,
+    ),
+    Index(
+        id=131,
+        name="orders_customer",
+        schema=PUBLIC_ID,
+        table=101,
+        parts=(KeyPart(slot=1), KeyPart(slot=2)),
+        include=(3,),
+    ),
+    Index(
+        id=132,
+        name="customers_lower",
+        schema=PUBLIC_ID,
+        table=100,
+        parts=(KeyPart(expression="lower(name)", type_name=TypeName.of(TEXT)),),
+    ),
+    Index(
+        id=133,
+        name="orders_open",
+        schema=PUBLIC_ID,
+        table=101,
+        parts=(KeyPart(slot=2, descending=True),),
+        where="state = 'new'",
+    ),
+    Index(
+        id=134,
+        name="customers_city",
+        schema=PUBLIC_ID,
+        table=100,
+        parts=(KeyPart(slot=3),),
+        state=State.BUILDING,
+    ),
+)
+SEQUENCES = (Sequence(id=120, name="orders_id_seq", schema=PUBLIC_ID, owner=101),)
+ARCHIVE = Schema(id=90, name="archive")
+OLD = table(
+    104,
+    "orders",
+    [column("id", 0, INTEGER, not_null=True), column("gone", 1, TEXT)],
+    (0,),
+    schema=90,
+)
+
+
+def shop() -> Catalog:
+    objects = [CUSTOMERS, ORDERS, LINES, LOG, TOTALS, BIG, ARCHIVE, OLD, *INDEXES, *SEQUENCES]
+    return empty().replaced({one.id: one for one in objects})
