@@ -22,7 +22,7 @@ from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.codec import accumulator, keyspace
 from belvedere.codec.record import PlainChange, encode_record, record_hash
 from belvedere.config import Config
-from belvedere.errors import Corruption, Error, Retry, Unavailable
+from belvedere.errors import Corruption, Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.border import (
     Committed,
@@ -33,7 +33,7 @@ from belvedere.txn.border import (
     RowChange,
     Snapshot,
 )
-from belvedere.txn.commit.group import GroupSync
+from belvedere.txn.commit.group import GroupSync, unknown_outcome
 from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.history.readers import NewestReader, OverlayReader
 
@@ -287,12 +287,26 @@ class BatchCommit:
     ) -> None:
         try:
             self._visibility.write(batch, successor, images, own)
+        except InvalidInput:
+            raise  # refused by the store: nothing happened
         except Error as error:
-            if error.sqlstate.startswith(("53", "58", "XX")):
-                self._failure = Unavailable(
-                    "the store could not be written", sqlstate=error.sqlstate, detail=error.message
-                )
+            self._failure = Unavailable(
+                "the store could not be written", sqlstate=error.sqlstate, detail=error.message
+            )
+            if self._may_be_there(batch[0]):
+                raise unknown_outcome("the log could not be written", error) from error
             raise
+        except BaseException:
+            # Interrupted: whether the position is taken is not known, so nobody may take it again.
+            self._failure = Unavailable("a commit was interrupted")
+            raise
+
+    def _may_be_there(self, first: Write) -> bool:
+        """Whether a failed batch, which begins with `first`, was written all the same."""
+        try:
+            return self._store.get(first[0]) == first[1]
+        except Error:
+            return True
 
     def _images(
         self, changes: tuple[RowChange, ...], derived: list[Write]

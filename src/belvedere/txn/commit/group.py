@@ -68,7 +68,7 @@ class GroupSync:
         try:
             durable = self._sync_once()
         except (Error, OSError) as error:
-            failure = _unknown_outcome(error)
+            failure = unknown_outcome("the log could not be synced", error)
         finally:
             with self._turn:
                 self._durable = durable
@@ -99,11 +99,11 @@ class GroupSync:
         failpoints.hit("sync.after")
 
 
-def _unknown_outcome(error: Exception) -> Unavailable:
+def unknown_outcome(why: str, error: Exception) -> Unavailable:
     failure = Unavailable(
-        "outcome of the commit is unknown: the log could not be synced",
+        "outcome of the commit is unknown",
         sqlstate="08007",
-        detail=str(error),
+        detail=f"{why}: {error}",
         hint="reads go on; reopen the store, then ask for the outcome by transaction id",
     )
     failure.__cause__ = error

@@ -16,6 +16,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 
 from belvedere import failpoints
+from belvedere.errors import InvalidInput
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.border import Snapshot
 from belvedere.txn.history.readers import SnapshotReader
@@ -93,7 +94,9 @@ class Visibility:
                     self.undo.publish(successor.batch, successor.position, images())
                 try:
                     self._store.write(batch)
-                except BaseException:
+                except InvalidInput:
+                    # Refused, so nothing is there. After any other failure the batch may be there,
+                    # and stays hidden.
                     if kept:
                         self.undo.withdraw(successor.batch)
                     raise
@@ -121,7 +124,7 @@ class Visibility:
                 self._store.write(batch[2:])
             else:
                 self._store.write(batch)
-        except BaseException:
+        except InvalidInput:
             if not skipped and not late:
                 self.undo.withdraw(successor.batch)
             raise
