@@ -56,6 +56,7 @@ class Weather:
     timeout_seconds: float = 0.2
     grace_seconds: float = 1.0
     work_seconds_max: float = 0.4
+    operations_per_second: float | None = None
 
 
 CALM = Weather()
@@ -67,6 +68,7 @@ class Machine:
     clock_offset: float = 0.0
     alive: bool = True
     paused_until: float = 0.0
+    step_seconds: float = 0.0
 
 
 @dataclass(eq=False, slots=True)
@@ -103,6 +105,8 @@ class World:
     counts: Counter[str] = field(default_factory=Counter)
     _events: list[tuple[float, int, Callable[[], None]]] = field(default_factory=list)
     _number: int = 0
+    _busy_until: float = 0.0
+    _waiting: int = 0
     _buried: dict[bytes, float] = field(default_factory=dict)
 
     def at(self, time: float, action: Callable[[], None]) -> None:
@@ -185,6 +189,8 @@ class World:
         """Decide what becomes of one request."""
         weather, draw = self.weather, self.random.random()
         arrives = self.now + self._latency()
+        if weather.operations_per_second is not None:
+            arrives = self._queue(arrives, weather.operations_per_second, operation)
         timeout = self.now + weather.timeout_seconds
         latest = weather.grace_seconds - weather.work_seconds_max
         late = self.now + self.random.uniform(0.0, latest)
@@ -199,6 +205,24 @@ class World:
             self.at(late, lambda: self._carry_out(operation))
         if fault in ("request lost", "reply lost", "delayed"):
             self.at(timeout, lambda: self._lose(trip))
+
+    def stall(self, seconds: float) -> None:
+        """The store answers nobody for a while; requests queue up."""
+        self._busy_until = max(self._busy_until, self.now) + seconds
+
+    def _queue(self, arrives: float, per_second: float, operation: Operation) -> float:
+        """When a store of limited speed gets to a request: it serves all that wait in random order,
+        so some wait long, as in a store of many threads."""
+        rows = len(operation.gets) if isinstance(operation, MultiGet) else 1
+        cost = (1.0 + 0.05 * (rows - 1)) / per_second
+        self._waiting += 1
+        served = max(self._busy_until, arrives) + self.random.expovariate(1.0) * cost * self._waiting
+
+        def leave() -> None:
+            self._waiting -= 1
+
+        self.at(served, leave)
+        return served
 
     def _fault(self, draw: float, changing: bool) -> str:
         for fault, share in self._shares(changing):
@@ -262,9 +286,11 @@ class World:
         trip.waiting -= 1
         if trip.waiting:
             return
-        if trip.failure is not None:
-            self._resume(trip.process, None, trip.failure)
-            return
         result = trip.results[0] if trip.single else tuple(trip.results)
-        self._resume(trip.process, result, None)
+        busy = trip.process.machine.step_seconds
+        if busy:
+            work = self.random.expovariate(1.0) * busy
+            self.at(self.now + work, lambda: self._resume(trip.process, result, trip.failure))
+        else:
+            self._resume(trip.process, result, trip.failure)
 

@@ -78,6 +78,7 @@ def apply_through(node: Node, need: int) -> Step[int]:
 
 def _help(node: Node, need: int) -> Step[int]:
     positions, stored, shared = yield from read_positions()
+    node.forget_up_to(positions.applied)
     if positions.applied >= need:
         return positions.applied
     upto = min(need, positions.applied + node.settings.log_batch)
@@ -89,7 +90,9 @@ def _help(node: Node, need: int) -> Step[int]:
         if entry is None:
             yield from _wait_or_close(node, position, shared)
             break
-        node.holes.pop(position, None)
+        if _unmarked(entry) and node.meet(position) and node.closing_delay(shared) > 0:
+            yield Pause(max(node.closing_delay(shared) / 8, 0.001))
+            break
         yield from apply_entry(node, entry)
         reached = position
     if reached > positions.applied:
@@ -112,21 +115,30 @@ def decide_through(node: Node, need: int) -> Step[int]:
             if value_of(cells, layout.OWNER) is None:
                 yield from _wait_or_close(node, position, shared)
                 break
-            node.holes.pop(position, None)
             reached = position
         if reached > positions.decided:
             yield from _move(node, stored, Positions(reached, positions.applied), shared)
 
 
 def _wait_or_close(node: Node, position: int, shared: float) -> Step[None]:
-    """An empty position: its writer is on its way, or gone."""
+    """An empty position: its writer is on its way, or gone. Time in which we ourselves stood still,
+    or the store did, does not count: the writer could not have moved either."""
     delay = node.closing_delay(shared)
+    poll = max(delay / 4, 0.001)
     now = yield Now()
-    waited = now - node.holes.setdefault(position, now)
+    waited, seen = node.holes.get(position, (0.0, now))
+    waited += min(now - seen, 1.5 * poll)
+    node.holes[position] = (waited, now)
     if waited >= delay:
         yield from log.close(node, position)
     else:
-        yield Pause(min(delay - waited, max(delay / 4, 0.001)))
+        yield Pause(min(delay - waited, poll))
+
+
+def _unmarked(entry: Entry) -> bool:
+    """A record whose cells are not marked written. Met for the first time, its writer is most likely
+    writing them at this moment, so it pays to look once more before doing it for them."""
+    return entry.record is not None and not entry.applied
 
 
 def apply_entry(node: Node, entry: Entry) -> Step[None]:

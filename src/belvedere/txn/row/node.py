@@ -55,7 +55,8 @@ class Node:
     live: set[int] = field(default_factory=set)
     snapshots: Counter[int] = field(default_factory=Counter)
     heard: dict[int, tuple[Heartbeat | None, float]] = field(default_factory=dict)
-    holes: dict[int, float] = field(default_factory=dict)
+    holes: dict[int, tuple[float, float]] = field(default_factory=dict)
+    met: set[int] = field(default_factory=set)
     commit_seconds: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
 
@@ -67,6 +68,18 @@ class Node:
 
     def end_attempt(self, attempt: int) -> None:
         self.live.discard(attempt)
+
+    def meet(self, position: int) -> bool:
+        """Whether an unapplied record at this position is news."""
+        news = position not in self.met
+        self.met.add(position)
+        return news
+
+    def forget_up_to(self, applied: int) -> None:
+        """Nobody asks about holes and records at or below `applied` any more."""
+        if len(self.holes) + len(self.met) > 256:
+            self.holes = {p: seen for p, seen in self.holes.items() if p > applied}
+            self.met = {p for p in self.met if p > applied}
 
     def planted(self, bug: str) -> bool:
         return bug in self.settings.planted
