@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 
 from belvedere import types
@@ -136,6 +137,74 @@ def grand_total(catalog: Catalog) -> n.Node:
     )
 
 
+def outer(kind: n.JoinKind) -> Callable[[Catalog], n.Node]:
+    return lambda catalog: replace(joined(catalog), kind=kind)
+
+
+def count_with_empty(catalog: Catalog) -> n.Node:
+    """A linear aggregate over an outer join: orders of every customer, those without any too."""
+    customers, orders = scan(catalog, "customers"), scan(catalog, "orders")
+    key = n.JoinKey(column(customers.fields, "id"), column(orders.fields, "customer"))
+    join = n.Join(n.JoinKind.LEFT, customers, orders, (key,))
+    groups = (column(join.fields, "city"),)
+    return aggregate(join, groups, aggregate_call("count", column(join.fields, "total")))
+
+
+def extremes(catalog: Catalog) -> n.Node:
+    orders = scan(catalog, "orders")
+    total = column(orders.fields, "total")
+    distinct = replace(aggregate_call("count", total), distinct=True)
+    return aggregate(
+        orders,
+        (column(orders.fields, "customer"),),
+        aggregate_call("min", total),
+        aggregate_call("max", total),
+        distinct,
+    )
+
+
+def largest(catalog: Catalog) -> n.Node:
+    """A grand total that is not linear."""
+    orders = scan(catalog, "orders")
+    return aggregate(orders, (), aggregate_call("max", column(orders.fields, "total")))
+
+
+def cities(catalog: Catalog) -> n.Node:
+    customers = scan(catalog, "customers")
+    city = column(customers.fields, "city")
+    return n.Distinct(n.Project(customers, (city,), (Field("city", city.type),)))
+
+
+def set_operation(kind: n.SetKind, all_: bool) -> Callable[[Catalog], n.Node]:
+    def plan(catalog: Catalog) -> n.Node:
+        orders, customers = scan(catalog, "orders"), scan(catalog, "customers")
+        field = (Field("id", types.BIGINT),)
+        left = n.Project(orders, (column(orders.fields, "customer"),), field)
+        right = n.Project(customers, (column(customers.fields, "id"),), field)
+        return n.SetOperation(kind, all_, left, right)
+
+    return plan
+
+
+def top_two(catalog: Catalog) -> n.Node:
+    orders = scan(catalog, "orders")
+    keys = (e.SortKey(column(orders.fields, "total"), descending=True, nulls_first=True),)
+    return n.Limit(n.Sort(orders, keys), e.Literal(2, types.BIGINT))
+
+
+def numbered(catalog: Catalog) -> n.Node:
+    orders = scan(catalog, "orders")
+    function = resolve("row_number", ()).function
+    return n.Window(
+        orders,
+        (column(orders.fields, "customer"),),
+        (e.SortKey(column(orders.fields, "total")),),
+        n.Frame(),
+        (e.WindowCall(function, (), types.BIGINT),),
+        ("number",),
+    )
+
+
 def _five() -> Decimal:
     return Decimal(5)
 
@@ -148,4 +217,22 @@ PLANS: dict[str, Callable[[Catalog], n.Node]] = {
     "three_ways": three_ways,
     "all_ids": all_ids,
     "grand_total": grand_total,
+    "left_join": outer(n.JoinKind.LEFT),
+    "right_join": outer(n.JoinKind.RIGHT),
+    "full_join": outer(n.JoinKind.FULL),
+    "semi_join": outer(n.JoinKind.SEMI),
+    "anti_join": outer(n.JoinKind.ANTI),
+    "count_with_empty": count_with_empty,
+    "extremes": extremes,
+    "largest": largest,
+    "cities": cities,
+    "union": set_operation(n.SetKind.UNION, False),
+    "intersect": set_operation(n.SetKind.INTERSECT, False),
+    "intersect_all": set_operation(n.SetKind.INTERSECT, True),
+    "except": set_operation(n.SetKind.EXCEPT, False),
+    "except_all": set_operation(n.SetKind.EXCEPT, True),
+    "top_two": top_two,
+    "numbered": numbered,
 }
+UNORDERED = ("per_city", "top_two", "numbered")
+"""Plans whose plain result depends on the order of rows: float sums, ties."""

@@ -1,17 +1,17 @@
 """A view's definition to what maintains it and what reads it.
 
-A definition is cut in two. The *core* (selections, projections, inner joins, UNION ALL) is linear:
-its delta is a sum of ordinary plans (`views.delta`). What comes out goes into linear state: rows
-with a multiplicity, or groups with the amounts of linear aggregates (`views.linear`). The *reading*
-plan turns the state back into the view's rows: aggregate values, expressions over them, HAVING.
+A definition is cut in two. Below, a tree of sources (`views.tree`) gives the rows that come and go
+with each change. They go into linear state: rows with a multiplicity, or groups with the amounts of
+linear aggregates (`views.linear`). Above, the *reading* plan turns the state back into the view's
+rows: aggregate values, expressions over them, HAVING.
 
     SELECT city, count(*) AS n FROM people WHERE age > 17 GROUP BY city HAVING count(*) > 1
 
-    core      filter age > 17 over changes of people
+    tree      filter age > 17 over changes of people
     state     city | rows, count
     reading   filter n > 1 over (city, value of count)
 
-What is not of this form yet is refused with the construct named.
+What has no delta is refused with the construct named.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
 from belvedere.types import Kind
-from belvedere.views.core import Branch, branches_of, refused
+from belvedere.views.core import refused
 from belvedere.views.linear import AMOUNT_TYPE, Linear, finished, linear
+from belvedere.views.tree import Tree, tree_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,10 +42,10 @@ class Group:
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """`branches` give rows of `core_fields`; `reading` has one Scan leaf, of the view itself."""
+    """`tree` gives the rows that `group`, or the bag of stored rows, takes in; `reading` has one
+    Scan leaf, of the view itself."""
 
-    branches: tuple[Branch, ...]
-    core_fields: Fields
+    tree: Tree
     group: Group | None
     stored: Fields
     amounts: int
@@ -53,12 +54,6 @@ class Compiled:
     @property
     def key_columns(self) -> int:
         return len(self.stored)
-
-    @property
-    def inputs(self) -> tuple[int, ...]:
-        """The relations it is made of, each once."""
-        leaves = [leaf.relation for branch in self.branches for leaf in branch.leaves]
-        return tuple(dict.fromkeys(leaves))
 
 
 def compile_view(plan: n.Node) -> Compiled:
@@ -69,15 +64,22 @@ def compile_view(plan: n.Node) -> Compiled:
     while isinstance(node, n.Filter | n.Project):
         above.append(node)
         node = node.input
-    if isinstance(node, n.Aggregate):
-        return _aggregate(node, above)
+    if isinstance(node, n.Aggregate) and node.grouping_sets is None:
+        keeps = tuple(linear(call) for call in node.aggregates)
+        if None not in keeps:
+            return _linear_aggregate(node, tuple(k for k in keeps if k is not None), above)
+    return _bag(plan)
+
+
+def _bag(plan: n.Node) -> Compiled:
+    """Any rows, each with how often it is there."""
     stored = plan.fields
     _require_keys(stored)
 
     def reading(view: int) -> n.Node:
         return _repeated(_state_scan(view, stored, 1), len(stored), stored)
 
-    return Compiled(branches_of(plan), stored, None, stored, 1, reading)
+    return Compiled(tree_of(plan), None, stored, 1, reading)
 
 
 def require_deterministic(plan: n.Node) -> None:
@@ -89,11 +91,10 @@ def require_deterministic(plan: n.Node) -> None:
             raise refused(type(item).__name__.lower(), "its value is not that of a row")
 
 
-def _aggregate(node: n.Aggregate, above: list[n.Filter | n.Project]) -> Compiled:
-    if node.grouping_sets is not None:
-        raise refused("grouping sets", "they are not maintained incrementally yet")
-    branches = branches_of(node.input)
-    keeps = tuple(_kept(call) for call in node.aggregates)
+def _linear_aggregate(
+    node: n.Aggregate, keeps: tuple[Linear, ...], above: list[n.Filter | n.Project]
+) -> Compiled:
+    """Groups with amounts; what stands above the aggregate is evaluated when the view is read."""
     stored = node.fields[: len(node.groups)]
     _require_keys(stored)
     amounts = 1 + sum(keep.width for keep in keeps)
@@ -108,15 +109,7 @@ def _aggregate(node: n.Aggregate, above: list[n.Filter | n.Project]) -> Compiled
         return plan
 
     group = Group(node.groups, node.aggregates, keeps)
-    return Compiled(branches, node.input.fields, group, stored, amounts, reading)
-
-
-def _kept(call: e.AggregateCall) -> Linear:
-    keep = linear(call)
-    if keep is None:
-        what = f"{call.function.name}({'distinct ' if call.distinct else ''}..)"
-        raise refused(what, "this aggregate is not linear and not maintained incrementally yet")
-    return keep
+    return Compiled(tree_of(node.input), group, stored, amounts, reading)
 
 
 def _state_scan(view: int, stored: Fields, amounts: int) -> n.Scan:

@@ -70,7 +70,7 @@ def branches_of(node: n.Node) -> tuple[Branch, ...]:
         case n.SetOperation(kind=n.SetKind.UNION, all=True):
             return branches_of(node.left) + branches_of(node.right)
         case _:
-            raise refused(_name(node), "this operator is not maintained incrementally yet")
+            raise refused(name_of(node), "this operator is not maintained incrementally yet")
 
 
 def refused(construct: str, reason: str) -> Unsupported:
@@ -107,7 +107,7 @@ def _joined(left: Branch, right: Branch, node: n.Join) -> Branch:
         columns=tuple(transform.shift(c, offset) for c in right.columns),
     )
     keys = tuple(
-        _equality(_on(key.left, left.columns), _on(key.right, moved.columns), key.null_safe)
+        equality(_on(key.left, left.columns), _on(key.right, moved.columns), key.null_safe)
         for key in node.keys
     )
     columns = left.columns + moved.columns
@@ -116,7 +116,7 @@ def _joined(left: Branch, right: Branch, node: n.Join) -> Branch:
     return Branch(left.leaves + moved.leaves, conditions, columns)
 
 
-def _equality(left: e.Expression, right: e.Expression, null_safe: bool) -> e.Expression:
+def equality(left: e.Expression, right: e.Expression, null_safe: bool) -> e.Expression:
     equal = resolve("=", (left.type, right.type)).function
     if null_safe:
         return e.IsDistinct(left, right, equal, negated=True)
@@ -141,7 +141,8 @@ def _require_plain(expression: e.Expression) -> None:
         raise refused("sub-query", "sub-queries are not maintained incrementally yet")
 
 
-def _name(node: n.Node) -> str:
+def name_of(node: n.Node) -> str:
+    """What a user would call the node."""
     match node:
         case n.Join():
             return f"{'lateral ' if node.lateral else ''}{node.kind} join"

@@ -14,7 +14,7 @@ scan is a last resort and is counted in `scans`. Changes come as old rows (weigh
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 
 from belvedere.catalog.catalog import Catalog
@@ -23,8 +23,8 @@ from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.plan.fields import Fields
-from belvedere.views.core import Branch, Leaf
+from belvedere.plan.fields import Field, Fields
+from belvedere.views.core import Branch, Leaf, equality
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +43,10 @@ class Wish:
 
     relation: int
     slots: tuple[int, ...]
+
+
+KEYS_LEAF = -1_000_000
+"""The Changes leaf that holds touched keys."""
 
 
 def changes_leaf(number: int) -> int:
@@ -72,10 +76,60 @@ def whole_plans(branches: tuple[Branch, ...], fields: Fields, catalog: Catalog) 
     return [_Builder(branch, (), catalog).plan(fields) for branch in branches]
 
 
+def restricted_plan(
+    branches: tuple[Branch, ...], fields: Fields, keys: tuple[e.Expression, ...], catalog: Catalog
+) -> n.Node:
+    """The rows of a core whose `keys` (over its rows) are among those of the leaf KEYS_LEAF."""
+    plans = [_restricted_branch(branch, keys, catalog).plan(fields) for branch in branches]
+    node = plans[0]
+    for other in plans[1:]:
+        node = n.SetOperation(n.SetKind.UNION, True, node, other)
+    return node
+
+
+def restricted_wishes(
+    branches: tuple[Branch, ...], fields: Fields, keys: tuple[e.Expression, ...], catalog: Catalog
+) -> Iterator[Wish]:
+    """The indexes that would make `restricted_plan` cheaper."""
+    for branch in branches:
+        builder = _restricted_branch(branch, keys, catalog)
+        builder.plan(fields)
+        yield from builder.wishes
+
+
+def _restricted_branch(
+    branch: Branch, keys: tuple[e.Expression, ...], catalog: Catalog
+) -> _Builder:
+    """The branch with one more leaf in front, the keys, and a condition for each of them."""
+    width = len(keys)
+    key_fields = tuple(Field(f"key {i}", key.type) for i, key in enumerate(keys))
+    first = Leaf(0, "touched keys", (), key_fields, 0)
+    moved = [replace(leaf, offset=leaf.offset + width) for leaf in branch.leaves]
+    on_row = [
+        transform.map_columns(key, lambda column: branch.columns[column.index]) for key in keys
+    ]
+    equal = tuple(
+        equality(e.Column(i, key.type), transform.shift(key, width), null_safe=False)
+        for i, key in enumerate(on_row)
+    )
+    conditions = tuple(transform.shift(c, width) for c in branch.conditions)
+    columns = tuple(transform.shift(c, width) for c in branch.columns)
+    whole = Branch((first, *moved), equal + conditions, columns)
+    return _Builder(whole, (0,), catalog, KEYS_LEAF)
+
+
 class _Builder:
     """Builds one term: joins leaf after leaf to what is there, changed ones first."""
 
-    def __init__(self, branch: Branch, changed: tuple[int, ...], catalog: Catalog) -> None:
+    def __init__(
+        self,
+        branch: Branch,
+        changed: tuple[int, ...],
+        catalog: Catalog,
+        keys_leaf: int | None = None,
+    ) -> None:
+        """`keys_leaf`: the first leaf is not a table but this Changes leaf."""
+        self._keys_leaf = keys_leaf
         self._branch = branch
         self._changed = changed
         self._catalog = catalog
@@ -88,7 +142,8 @@ class _Builder:
     def plan(self, fields: Fields) -> n.Node:
         for number in self._changed:
             leaf = self._branch.leaves[number]
-            self._join(n.Changes(changes_leaf(number), leaf.name, leaf.slots, leaf.fields), leaf)
+            id_ = changes_leaf(number) if self._keys_leaf is None else self._keys_leaf
+            self._join(n.Changes(id_, leaf.name, leaf.slots, leaf.fields), leaf)
         left = [k for k in range(len(self._branch.leaves)) if k not in self._changed]
         while left:
             number = max(left, key=self._rank)

@@ -10,7 +10,7 @@ first transaction that maintains it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import cast
+from typing import NamedTuple, cast
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
@@ -24,7 +24,7 @@ from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange
 from belvedere.txn.commit.batch import BatchCommit, DerivedRows
 from belvedere.txn.log import Log
 from belvedere.views.compile import Compiled, compile_view
-from belvedere.views.delta import Wish, terms_of
+from belvedere.views.delta import Wish
 from belvedere.views.group import (
     catch_up,
     consolidated,
@@ -33,6 +33,8 @@ from belvedere.views.group import (
     watermark_write,
 )
 from belvedere.views.maintain import Maintainer
+from belvedere.views.tree import inputs_of
+from belvedere.views.wishes import wishes_of
 
 Bind = Callable[[Catalog, str], n.Node]
 """The text of a query to its bound plan."""
@@ -43,6 +45,23 @@ def no_queries(catalog: Catalog, text: str) -> n.Node:
     raise Unsupported("view without the SQL part", definition=text)
 
 
+class _Ready(NamedTuple):
+    """A view compiled, and what it was compiled against."""
+
+    uses: object
+    compiled: Compiled
+    maintainer: Maintainer
+
+
+def _uses(catalog: Catalog, view: View) -> object:
+    """Versions of the view, its tables and their indexes."""
+    tables = [
+        (id_, catalog.objects[id_].version, [(i.id, i.version) for i in catalog.indexes_of(id_)])
+        for id_ in view.inputs
+    ]
+    return (view.definition, tables)
+
+
 class Keeper:
     """Compiles views and drives their maintenance. `bind` turns a definition into a plan."""
 
@@ -50,13 +69,27 @@ class Keeper:
         """`indexes` are the participants that derive index entries."""
         self._bind = bind
         self.indexes = indexes
+        self._known: dict[int, _Ready] = {}
 
     def compiled(self, catalog: Catalog, view: View) -> Compiled:
+        return self._ready(catalog, view).compiled
+
+    def maintainer(self, catalog: Catalog, view: View) -> Maintainer:
+        return self._ready(catalog, view).maintainer
+
+    def _ready(self, catalog: Catalog, view: View) -> _Ready:
+        """The view compiled for this catalog; done again only when something it uses changed."""
         memo_key = ("view", view.id)
         found = catalog.memo.get(memo_key)
         if found is None:
-            found = catalog.memo[memo_key] = compile_view(self._bind(catalog, view.definition))
-        return cast(Compiled, found)
+            uses = _uses(catalog, view)
+            found = self._known.get(view.id)
+            if found is None or found.uses != uses:
+                compiled = compile_view(self._bind(catalog, view.definition))
+                maintainer = Maintainer(catalog, view, compiled, self.indexes)
+                found = self._known[view.id] = _Ready(uses, compiled, maintainer)
+            catalog.memo[memo_key] = found
+        return cast(_Ready, found)
 
     def define(
         self,
@@ -81,7 +114,7 @@ class Keeper:
             schema=schema,
             definition=text,
             columns=tuple(zip(names, (f.type for f in plan.fields), strict=True)),
-            inputs=compiled.inputs,
+            inputs=inputs_of(compiled.tree),
             stored=tuple((f"{i} {f.name}", f.type) for i, f in enumerate(compiled.stored)),
             key_columns=compiled.key_columns,
             amounts=compiled.amounts,
@@ -93,16 +126,8 @@ class Keeper:
         """The indexes that would spare the view's maintenance a scan, the shortest for each
         table and set of columns."""
         compiled = compile_view(self._bind(catalog, wanted.definition))
-        _, found = terms_of(compiled.branches, compiled.core_fields, catalog)
+        found = wishes_of(catalog, compiled.tree)
         return tuple(dict.fromkeys(Wish(wish.relation, wish.slots[:1]) for wish in found))
-
-    def maintainer(self, catalog: Catalog, view: View) -> Maintainer:
-        memo_key = ("maintainer", view.id)
-        found = catalog.memo.get(memo_key)
-        if found is None:
-            compiled = self.compiled(catalog, view)
-            found = catalog.memo[memo_key] = Maintainer(catalog, view, compiled)
-        return cast(Maintainer, found)
 
     def participants(
         self, catalog: Catalog, relations: frozenset[int], log: Log
