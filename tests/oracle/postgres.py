@@ -1,7 +1,7 @@
 """A real PostgreSQL for tests to ask what a statement means.
 
 One server per test process, started on first use in a fresh temporary directory (C collation, UTF8,
-UTC) and stopped when the process ends. A test part gets it by importing the fixture in its conftest:
+UTC) and stopped when the process ends. A test part gets it by importing the fixture in a conftest:
 
     from tests.oracle.postgres import postgres  # noqa: F401
 
@@ -37,7 +37,7 @@ DECLARE expression text;
 BEGIN
   FOREACH expression IN ARRAY expressions LOOP
     BEGIN
-      EXECUTE 'SELECT pg_typeof(v)::text, v::text, NULL::text FROM (SELECT ' || expression || ') s(v)'
+      EXECUTE 'SELECT pg_typeof(v)::text, v::text, NULL FROM (SELECT ' || expression || ') s(v)'
         INTO type, value, failure;
     EXCEPTION WHEN OTHERS THEN
       type := NULL; value := NULL; failure := SQLSTATE;
@@ -154,8 +154,7 @@ def _command(name: str, *arguments: str | Path) -> None:
     program = Path(package.origin).parent / f"pginstall{VERSION}" / "bin" / name
     # PostgreSQL refuses to run as root.
     user = "nobody" if os.geteuid() == 0 else None
-    log = tempfile.TemporaryFile()
-    with log:
+    with tempfile.TemporaryFile() as log:
         command = [program, *arguments]
         done = subprocess.run(
             command, user=user, stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd="/"

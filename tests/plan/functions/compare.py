@@ -36,7 +36,8 @@ class Finding:
     got: Value | str
 
     def __str__(self) -> str:
-        return f"{self.engine} {self.signature}: {self.expression[:300]}\n    expected {self.expected}\n    got {self.got}"
+        call = f"{self.engine} {self.signature}: {self.expression[:300]}"
+        return f"{call}\n    expected {self.expected}\n    got {self.got}"
 
 
 def excluded(engine: str, function: Function) -> bool:

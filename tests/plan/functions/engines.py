@@ -1,4 +1,4 @@
-"""The Python form and the SQL form in DuckDB, answering generated calls as PostgreSQL would print."""
+"""The Python form and the SQL form in DuckDB, answering generated calls in PostgreSQL's print."""
 
 from __future__ import annotations
 

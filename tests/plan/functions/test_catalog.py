@@ -15,9 +15,8 @@ FUNCTIONS = [function for several in registry().values() for function in several
 
 # Grammar in PostgreSQL, not functions of its catalog.
 GRAMMAR = {
-    "and", "or", "not", "coalesce", "greatest", "least", "nullif", "current_date", "current_timestamp",
-    "localtime", "localtimestamp", "array subscript", "array slice", "current_user", "session_user",
-    "current_role", "user", "current_catalog", "current_schema",
+    "and", "or", "not", "coalesce", "greatest", "least", "nullif", "current_date",
+    "current_timestamp", "localtime", "localtimestamp", "array subscript", "array slice",
 }  # fmt: skip
 
 
@@ -43,16 +42,17 @@ def catalog(postgres: Postgres) -> dict[Key, list[tuple[str, bool, str, str]]]:
         """
         SELECT p.proname, ARRAY(SELECT typname FROM unnest(proargtypes) WITH ORDINALITY a(o, n)
                                 JOIN pg_type t ON t.oid = a.o ORDER BY n)::text[],
-               r.typname::text, proisstrict, provolatile::text, prokind::text, proretset, provariadic <> 0
-        FROM pg_proc p JOIN pg_type r ON r.oid = prorettype WHERE pronamespace = 'pg_catalog'::regnamespace
+               r.typname::text, proisstrict, provolatile::text, prokind::text, proretset
+        FROM pg_proc p JOIN pg_type r ON r.oid = prorettype
+        WHERE pronamespace = 'pg_catalog'::regnamespace
         UNION ALL
         SELECT oprname, array_remove(ARRAY[l.typname, r.typname]::text[], NULL), t.typname::text,
-               proisstrict, provolatile::text, 'f', false, false
+               proisstrict, provolatile::text, 'f', false
         FROM pg_operator LEFT JOIN pg_type l ON l.oid = oprleft JOIN pg_type r ON r.oid = oprright
         JOIN pg_type t ON t.oid = oprresult JOIN pg_proc p ON p.oid = oprcode
         """
     ).rows
-    for name, arguments, result, strict, volatility, kind, is_set, _ in rows:
+    for name, arguments, result, strict, volatility, kind, is_set in rows:
         key = (name, tuple(_short(one) for one in arguments))
         found.setdefault(key, []).append(
             (_short(result), strict, volatility, "s" if is_set else kind)
@@ -94,7 +94,7 @@ def test_functions_are_declared_as_in_postgres(
             "kind": _kind(function),
         }[attribute]
         place = ("result", "strict", "volatility", "kind").index(attribute)
-        # The strictness of aggregates is that of their transition function, which the catalog hides.
+        # An aggregate's strictness is that of its transition function, which the catalog hides.
         if attribute == "strict" and function.kind in (FunctionKind.AGGREGATE, FunctionKind.WINDOW):
             continue
         if declared not in {one[place] for one in known}:
@@ -106,8 +106,9 @@ def test_casts_are_those_of_postgres(postgres: Postgres) -> None:
     """Every cast of PostgreSQL between types we have exists here, in the same context."""
     types = sorted({type_name(one) for f in base_casts() for one in (*f.arguments, f.result)})
     rows = postgres.run(
-        "SELECT s.typname::text, t.typname::text, castcontext::text FROM pg_cast JOIN pg_type s ON s.oid = castsource "
-        "JOIN pg_type t ON t.oid = casttarget WHERE s.oid <> t.oid AND s.typname = ANY(%s) AND t.typname = ANY(%s)",
+        "SELECT s.typname::text, t.typname::text, castcontext::text FROM pg_cast "
+        "JOIN pg_type s ON s.oid = castsource JOIN pg_type t ON t.oid = casttarget "
+        "WHERE s.oid <> t.oid AND s.typname = ANY(%s) AND t.typname = ANY(%s)",
         (types, types),
     ).rows
     assert len(rows) > 40

@@ -1,4 +1,4 @@
-"""Every registered function, over edge values: the Python form and the SQL form answer as PostgreSQL.
+"""Every registered function, over edge values: Python form and SQL form answer as PostgreSQL.
 
 BELVEDERE_PROFILE=full tries every combination the corpus allows; BELVEDERE_SEED changes the sample.
 """

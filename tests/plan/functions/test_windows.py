@@ -156,8 +156,9 @@ def test_window_function_equals_postgres(
             columns = ", ".join(f"c{i}" for i in range(len(types)))
             names = ", ".join(["position", "k", *(f"c{i}" for i in range(len(types)))])
             expression = (
-                f"(SELECT array_agg(w::text ORDER BY position) FROM (SELECT position, {function.name}({columns}) "
-                f"OVER (ORDER BY k{frame}) w FROM (VALUES {_rows(types, rows, peers)}) t({names})) s)"
+                "(SELECT array_agg(w::text ORDER BY position) FROM (SELECT position, "
+                f"{function.name}({columns}) OVER (ORDER BY k{frame}) w "
+                f"FROM (VALUES {_rows(types, rows, peers)}) t({names})) s)"
             )
             [expected] = postgres.evaluate([expression])
             wanted = (

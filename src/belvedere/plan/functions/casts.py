@@ -2,9 +2,9 @@
 
 Three contexts, each allowing what the one before allows: implicit (overloads, common types),
 assignment (storing into a column), explicit (CAST). Everything casts to text on assignment and from
-text explicitly, by PostgreSQL's output and input syntax. A type modifier is applied last: NUMERIC(p,s)
-rounds; VARCHAR(n) and CHAR(n) cut on an explicit cast and refuse otherwise. An untyped literal
-(UNKNOWN) is read by the target's input function in any context.
+text explicitly, by PostgreSQL's output and input syntax. A type modifier is applied last:
+NUMERIC(p,s) rounds; VARCHAR(n) and CHAR(n) cut on an explicit cast and refuse otherwise. An untyped
+literal (UNKNOWN) is read by the target's input function in any context.
 
 A cast is a `Function` named "cast" of one argument.
 """
@@ -14,13 +14,21 @@ from __future__ import annotations
 import enum
 import functools
 from collections.abc import Callable
+from decimal import Decimal
 from typing import Any
 
 from belvedere.errors import InvalidInput
 from belvedere.plan.functions import conversions as convert
-from belvedere.plan.functions.function import UDF, Function, SqlForm, Types, Volatility, named_type
-
-from belvedere.plan.functions.sqlform import raised, udf_name
+from belvedere.plan.functions.function import (
+    UDF,
+    Function,
+    PythonForm,
+    SqlForm,
+    Types,
+    Volatility,
+    named_type,
+)
+from belvedere.plan.functions.sqlform import raised, sql_template
 from belvedere.plan.values import (
     arrays,
     datetime_text,
@@ -31,7 +39,7 @@ from belvedere.plan.values import (
     texts,
 )
 from belvedere.plan.values.numbers import INT2_MAX, INT4_MAX, INT8_MAX
-from belvedere.types import NUMERIC, TEXT, UNKNOWN, Kind, SqlType, numeric
+from belvedere.types import TEXT, UNKNOWN, Kind, SqlType, numeric
 
 Form = Callable[[Any], Any]
 
@@ -143,7 +151,7 @@ def _integer_casts() -> list[tuple[str, str, str, Form, SqlForm]]:
         for other in ("float4", "float8"):
             casts.append((other, name, "a", convert.float_to_integer(kind, high), sql))
         casts.append(("numeric", name, "a", convert.numeric_to_integer(kind, high), sql))
-        casts.append((name, "numeric", "i", decimals.Decimal, _integer_to_numeric))
+        casts.append((name, "numeric", "i", Decimal, _integer_to_numeric))
         casts.append((name, "float8", "i", float, _as("DOUBLE")))
         casts.append((name, "float4", "i", convert.integer_to_float4, UDF))
         casts.append((name, "bytea", "e", convert.integer_to_bytes(size), UDF))
@@ -363,20 +371,24 @@ def _then(
 
 
 def _wrapped(base: Function, template: str) -> SqlForm:
+    """The base cast's SQL form with the modifier's template around it."""
     form = base.sql
-    if template == "{}":
-        return form if not callable(form) or form is UDF else form
     if isinstance(form, str):
         return template.format(form)
-    if form is UDF and base.result.kind is not Kind.NUMERIC:  # type: ignore[union-attr]
-        argument = "CAST(_0 AS VARCHAR)" if base.arguments[0] in (NUMERIC,) else "_0"
-        return template.format(f"{udf_name(base)}({argument})")
-    if callable(form):
-        rule = form
+    if isinstance(form, PythonForm):
+        # Named by the base cast, which is the one that is registered.
+        return lambda types: _udf_call(base, template, types)
+    if form is None:
+        return None
+    rule = form
 
-        def wrapped(types: Types) -> str | None:
-            inner = rule(types)
-            return None if inner is None else template.format(inner)
+    def wrapped(types: Types) -> str | None:
+        inner = rule(types)
+        return None if inner is None else template.format(inner)
 
-        return wrapped
-    return None
+    return wrapped
+
+
+def _udf_call(base: Function, template: str, types: Types) -> str | None:
+    call = sql_template(base, types)
+    return None if call is None else template.format(call)

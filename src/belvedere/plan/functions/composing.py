@@ -158,7 +158,7 @@ def _extreme(largest: bool) -> Callable[[Types], Callable[..., Any]]:
 
 
 def order_key(sql_type: SqlType) -> Callable[[Any], Any]:
-    """A key under which Python's order is PostgreSQL's, for values of the type that are not NULL."""
+    """A key under which Python's order is PostgreSQL's, for values of the type, not NULL."""
     if sql_type.kind is Kind.CHAR:
         return lambda value: value.rstrip(" ")
     return element_key

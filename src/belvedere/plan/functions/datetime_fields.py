@@ -1,8 +1,8 @@
 """Parts of dates and times: extract, date_part, date_trunc, age, isfinite.
 
-EXTRACT gives NUMERIC: whole fields without fraction, seconds and epoch with six digits, milliseconds
-with three. For a field known at planning `extract <field>` names a function of its own, which has
-an SQL form; `extract(field, value)` looks the field up at run time.
+EXTRACT gives NUMERIC: whole fields without fraction, seconds and epoch with six digits,
+milliseconds with three. For a field known at planning `extract <field>` names a function of its
+own, which has an SQL form; `extract(field, value)` looks the field up at run time.
 """
 
 from __future__ import annotations
@@ -350,7 +350,8 @@ def _known_field(type_name: str, field: str, form: Callable[[Any], Decimal]) -> 
     if field in _DUCKDB_FIELDS and type_name != "interval":
         sql = f"CAST(date_part('{field}', _0) AS DECIMAL(19,0))"
     elif field == "epoch" and type_name in ("timestamp", "timestamptz"):
-        sql = "CAST(CAST(epoch_us(_0) AS DECIMAL(19,0)) * CAST(0.000001 AS DECIMAL(6,6)) AS DECIMAL(21,6))"
+        micros = "CAST(epoch_us(_0) AS DECIMAL(19,0))"
+        sql = f"CAST({micros} * CAST(0.000001 AS DECIMAL(6,6)) AS DECIMAL(21,6))"
 
     def bounds(types: tuple[SqlType, ...]) -> SqlType | None:
         return bound

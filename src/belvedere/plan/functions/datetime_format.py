@@ -22,9 +22,9 @@ from belvedere.types import Interval
 
 # Longest first, so that HH24 is not read as HH and 24.
 _FIELDS = (
-    "SSSSS SSSS Y,YYY MONTH Month month HH24 HH12 YYYY IYYY IDDD TZH TZM A.M. P.M. a.m. p.m. A.D. B.C. "
-    "a.d. b.c. FF1 FF2 FF3 FF4 FF5 FF6 DDD DAY Day day MON Mon mon YYY IYY HH MI SS MS US AM PM am pm "
-    "AD BC ad bc YY IY DD DY Dy dy ID WW IW CC MM RM rm OF TZ tz D I J Q W Y"
+    "SSSSS SSSS Y,YYY MONTH Month month HH24 HH12 YYYY IYYY IDDD TZH TZM A.M. P.M. a.m. p.m. "
+    "A.D. B.C. a.d. b.c. FF1 FF2 FF3 FF4 FF5 FF6 DDD DAY Day day MON Mon mon YYY IYY HH MI SS MS "
+    "US AM PM am pm AD BC ad bc YY IY DD DY Dy dy ID WW IW CC MM RM rm OF TZ tz D I J Q W Y"
 ).split()
 _TOKEN = re.compile(
     r'(?P<quoted>"(?:\\.|[^"\\])*"?)|(?P<prefix>FM|fm|TM|FX|fx)|(?P<field>'
@@ -140,7 +140,8 @@ def _calendar_numbers(date: datetime.date) -> dict[str, tuple[int, int]]:
     first_iso = datetime.date.fromisocalendar(iso_year, 1, 1)
     return {
         "DDD": (yearday, 3), "D": (date.isoweekday() % 7 + 1, 1), "ID": (iso_day, 1),
-        "IDDD": ((date - first_iso).days + 1, 3), "IW": (iso_week, 2), "WW": ((yearday - 1) // 7 + 1, 2),
+        "IDDD": ((date - first_iso).days + 1, 3), "IW": (iso_week, 2),
+        "WW": ((yearday - 1) // 7 + 1, 2),
         "IYYY": (iso_year, 4), "IYY": (iso_year % 1000, 3), "IY": (iso_year % 100, 2),
         "I": (iso_year % 10, 1), "CC": ((date.year + 99) // 100, 2),
         "J": (date.toordinal() + 1_721_425, 0), "Q": ((date.month + 2) // 3, 1),
@@ -295,13 +296,8 @@ class _Reading:
         if part.text.isspace() or not part.text.isalnum():
             # A separator in the template matches any one separator in the text, or none.
             self.skip_space()
-            if (
-                self.at < len(self.text)
-                and not self.text[self.at].isalnum()
-                and self.text[self.at] not in "+-"
-            ):
-                self.at += 1
-            elif self.at < len(self.text) and self.text[self.at] in "+-" and part.text in "-/.,: ":
+            here = self.text[self.at : self.at + 1]
+            if here and not here.isalnum() and (here not in "+-" or part.text in "-/.,: "):
                 self.at += 1
             return
         self.at += len(part.text)

@@ -8,6 +8,7 @@ import hashlib
 import re
 import uuid
 
+from belvedere.plan.functions.casts import formatter
 from belvedere.plan.functions.function import (
     UDF,
     Environment,
@@ -17,7 +18,6 @@ from belvedere.plan.functions.function import (
     stable,
     volatile,
 )
-from belvedere.plan.functions.casts import formatter
 from belvedere.plan.values.failures import bad_argument
 from belvedere.plan.values.texts import unescape_bytes
 

@@ -84,8 +84,7 @@ def sqrt(value: float) -> float:
 
 
 def cbrt(value: float) -> float:
-    root = math.cbrt(value)
-    return root
+    return math.cbrt(value)
 
 
 def power(base: float, exponent: float) -> float:
@@ -183,15 +182,18 @@ def radians(value: float) -> float:
 
 
 _OVERFLOW = raised("22003", "value out of range")
-_SUM = f"CASE WHEN isinf(_0 {{0}} _1) AND NOT isinf(_0) AND NOT isinf(_1) THEN {_OVERFLOW} ELSE _0 {{0}} _1 END"
+_SUM = (
+    "CASE WHEN isinf(_0 {0} _1) AND NOT isinf(_0) AND NOT isinf(_1) "
+    f"THEN {_OVERFLOW} ELSE _0 {{0}} _1 END"
+)
 _PRODUCT = (
-    f"CASE WHEN (isinf(_0 * _1) AND NOT isinf(_0) AND NOT isinf(_1)) "
+    "CASE WHEN (isinf(_0 * _1) AND NOT isinf(_0) AND NOT isinf(_1)) "
     f"OR (_0 * _1 = 0 AND _0 <> 0 AND _1 <> 0) THEN {_OVERFLOW} ELSE _0 * _1 END"
 )
+# NaN divided by zero is NaN; anything else by zero is DuckDB's own error.
 _QUOTIENT = (
-    f"CASE WHEN _1 = 0 THEN CASE WHEN isnan(_0) THEN _0 ELSE {raised('22012', 'division by zero')} END "
-    f"WHEN (isinf(fdiv(_0, _1)) AND NOT isinf(_0)) "
-    f"OR (fdiv(_0, _1) = 0 AND _0 <> 0 AND NOT isinf(_1)) THEN {_OVERFLOW} ELSE fdiv(_0, _1) END"
+    "CASE WHEN isnan(_0) AND _1 = 0 THEN _0 WHEN (isinf(_0 / _1) AND NOT isinf(_0)) "
+    f"OR (_0 / _1 = 0 AND _0 <> 0 AND NOT isinf(_1)) THEN {_OVERFLOW} ELSE _0 / _1 END"
 )
 
 
@@ -201,7 +203,7 @@ def _arithmetic() -> list[Function]:
         ("+", add, False, _SUM.format("+")),
         ("-", subtract, False, _SUM.format("-")),
         ("*", multiply, True, _PRODUCT),
-        ("/", divide, True, UDF),
+        ("/", divide, True, _QUOTIENT),
     )
     for name, form, by_product, sql in forms:
         functions.append(scalar(f"{name}(float4,float4) float4", _narrow(form, by_product), sql))

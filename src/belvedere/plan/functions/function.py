@@ -59,12 +59,12 @@ SqlRule = Callable[[Types], "str | None"]
 BoundRule = Callable[[Types], "SqlType | None"]
 
 
-class _Udf:
+class PythonForm:
     def __repr__(self) -> str:
         return "UDF"
 
 
-UDF: Final = _Udf()
+UDF: Final = PythonForm()
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +84,8 @@ class Environment:
 class Accumulator:
     """The Python form of an aggregate: state = step(state, *arguments) per row, then finish(state).
 
-    `initial` makes a fresh state. Rows with a NULL argument are left out when the function is strict.
-    An ordered-set aggregate gets its direct arguments through `finish(state, *direct)`.
+    `initial` makes a fresh state. Rows with a NULL argument are left out when the function is
+    strict. An ordered-set aggregate gets its direct arguments through `finish(state, *direct)`.
     """
 
     initial: Callable[[], Any]
@@ -117,7 +117,7 @@ class Partition:
     frames: Sequence[Sequence[int]]
 
 
-SqlForm = str | SqlRule | _Udf | None
+SqlForm = str | SqlRule | PythonForm | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +137,7 @@ class Function:
     # Precision and scale of a NUMERIC result in DuckDB, from the arguments' bounds.
     bounds: BoundRule | None = None
     partial: Partial | None = None
-    # Makes the Python form for concrete argument types, where it depends on them: `Resolved.python`.
+    # Makes the Python form for concrete argument types, where it depends on them; see Resolved.
     specialize: Callable[[Types], Callable[..., Any] | Accumulator] | None = None
     # The SQL form calls the Python form by its UDF name for some values.
     udf: bool = False

@@ -1,10 +1,10 @@
 """NUMERIC: arithmetic and rounding.
 
 DuckDB's DECIMAL has a precision and scale per column where PostgreSQL's NUMERIC has a scale per
-value. So SQL forms exist for arguments whose bounds the planner knows, where the scale of the result
-follows from them: sums, products, remainders, rounding. `bounds` gives the result's bounds, at most
-38 digits; a value beyond that is an overflow error in DuckDB, never a wrong digit. The scale of a
-quotient depends on the values, so division has no SQL form.
+value. So SQL forms exist for arguments whose bounds the planner knows, where the scale of the
+result follows from them: sums, products, remainders, rounding. `bounds` gives the result's bounds,
+at most 38 digits; a value beyond that is an overflow error in DuckDB, never a wrong digit. The
+scale of a quotient depends on the values, so division has no SQL form.
 """
 
 from __future__ import annotations

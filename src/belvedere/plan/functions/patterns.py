@@ -1,7 +1,7 @@
 """LIKE and ILIKE. A pattern is compiled once and kept.
 
-The escape character is the backslash; `like_escape` rewrites a pattern with another one. ILIKE folds
-ASCII letters only, as the C collation does.
+The escape character is the backslash; `like_escape` rewrites a pattern with another one. ILIKE
+folds ASCII letters only, as the C collation does.
 """
 
 from __future__ import annotations

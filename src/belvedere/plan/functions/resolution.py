@@ -71,7 +71,7 @@ def casts_implicitly(source: SqlType, target: SqlType) -> bool:
 
 
 def common_type(types: Iterable[SqlType]) -> SqlType | None:
-    """The type of CASE, COALESCE, UNION, VALUES, ARRAY[] and anycompatible; None when there is none.
+    """The type of CASE, COALESCE, UNION, VALUES, ARRAY[] and anycompatible; None if there is none.
 
     The first known type wins unless a later one of its category is preferred over it or is
     reached from it implicitly and not the other way round.
@@ -98,7 +98,7 @@ def common_type(types: Iterable[SqlType]) -> SqlType | None:
 
 
 def require_common_type(types: Sequence[SqlType]) -> SqlType:
-    """As `common_type`; 42804 when the types are of different sorts, 42846 when none leads to one."""
+    """As `common_type`; 42804 for types of different sorts, 42846 when no cast leads to one."""
     found = common_type(types)
     if found is not None:
         return found
@@ -239,7 +239,7 @@ def _element(sql_type: SqlType) -> SqlType:
 def _concrete(
     parameters: tuple[Parameter, ...], given: list[SqlType]
 ) -> tuple[SqlType | None, ...] | None:
-    """The parameters with pseudo-types settled (None: not determined), or None when nothing fits."""
+    """The parameters, pseudo-types settled (None: not determined), or None when nothing fits."""
     settled: list[SqlType | None] = []
     element: SqlType | None = None
     compatible: SqlType | None = None

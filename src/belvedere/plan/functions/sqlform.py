@@ -15,7 +15,7 @@ import re
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from belvedere.plan.functions.function import UDF, Function, Poly, Types, type_name
+from belvedere.plan.functions.function import Function, Poly, PythonForm, Types, type_name
 from belvedere.types import Kind, SqlType
 
 if TYPE_CHECKING:
@@ -55,7 +55,8 @@ _SQLSTATES = [
         (r"square root of a negative", "2201F"),
         (r"logarithm of", "2201E"),
         (
-            r"(date|timestamp|interval|time)\b.*(out of range|overflow)|(overflow|out of range).*(date|timestamp|interval)",
+            r"(date|time|timestamp|interval)\b.*(out of range|overflow)"
+            r"|(overflow|out of range).*(date|timestamp|interval)",
             "22008",
         ),
         (r"overflow|out of range|failed to cast decimal|too (large|big|small)", "22003"),
@@ -126,7 +127,7 @@ def sql_template(function: Function, types: Types) -> str | None:
         return None
     if isinstance(form, str):
         return form
-    if form is UDF:
+    if isinstance(form, PythonForm):
         result = function.result
         if function.variadic or isinstance(result, Poly) or duckdb_type(result) is None:
             return None
@@ -136,7 +137,6 @@ def sql_template(function: Function, types: Types) -> str | None:
         )
         call = f"{udf_name(function)}({arguments})"
         return f"CAST({call} AS UUID)" if result.kind is Kind.UUID else call
-    assert callable(form)
     return form(types)
 
 
@@ -149,7 +149,7 @@ def build_sql(
     """The DuckDB expression of a call, or None when there is no exact one.
 
     `types` are the parameter types after coercion, NUMERIC ones with the bounds the planner knows.
-    `decorate` puts DISTINCT, FILTER, WITHIN GROUP or OVER around the aggregate or window call itself.
+    `decorate` puts DISTINCT, FILTER, WITHIN GROUP or OVER around the aggregate or window call.
     """
     template = sql_template(function, types)
     if template is None:
@@ -188,11 +188,11 @@ def fill(
     def replace(node: exp.Expression) -> exp.Expression:
         if isinstance(node, glot.exp.Column) and not node.table and node.name in parts:
             part = parts[node.name].copy()
-            return part if isinstance(part, simple) else glot.exp.Paren(this=part)
+            wrapped: exp.Expression = part if isinstance(part, simple) else glot.paren(part)
+            return wrapped
         return node
 
-    filled: exp.Expression = tree.copy().transform(replace)
-    return filled
+    return tree.copy().transform(replace)
 
 
 def _let(template: str, count: int) -> str:
@@ -214,6 +214,6 @@ def _parsed(template: str, count: int) -> tuple[exp.Expression, tuple[int, ...]]
 
 @functools.cache
 def _sqlglot() -> Any:
-    import sqlglot  # noqa: PLC0415  heavy, and needed only when SQL text is made
+    import sqlglot
 
     return sqlglot

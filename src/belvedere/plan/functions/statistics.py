@@ -185,7 +185,7 @@ def _ordered() -> list[Function]:
         _continuous(_interpolate_float),
         _continuous(_interpolate_interval),
     )
-    forms = [
+    forms: list[tuple[str, Callable[..., Any]]] = [
         ("percentile_cont(float8,float8) float8", float_finish),
         ("percentile_cont(float8,interval) interval", interval_finish),
         ("percentile_cont(float8[],float8) float8[]", _several(float_finish)),

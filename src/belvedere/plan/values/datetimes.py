@@ -116,7 +116,7 @@ def zone_named(name: str) -> datetime.tzinfo:
         if name and not name.startswith(("/", ".")) and name[0].isalpha():
             return zoneinfo.ZoneInfo(_canonical().get(name.lower(), name))
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        pass  # noqa: S110  an unknown name may still be an offset
+        pass
     match = _POSIX.fullmatch(name) or _OFFSET.fullmatch(name)
     if match is None:
         raise InvalidInput("time zone not recognized", sqlstate="22023", zone=name)

@@ -67,7 +67,7 @@ def scale_of(value: Decimal) -> int:
 
 
 def rounded(value: Decimal, scale: int) -> Decimal:
-    """`value` with exactly `scale` digits after the point, half away from zero. Finite values only."""
+    """Finite `value` with exactly `scale` digits after the point, half away from zero."""
     result = _quantize(value, unit(scale))
     return result if result else result.copy_abs()
 
@@ -158,7 +158,7 @@ def division_scale(dividend: Decimal, divisor: Decimal) -> int:
 
 
 def quotient(dividend: Decimal, divisor: Decimal, scale: int) -> Decimal:
-    """The quotient rounded half away from zero to `scale` digits. Finite values, divisor not zero."""
+    """The quotient rounded half away from zero to `scale` digits. Finite, divisor not zero."""
     # Cutting off after one digit more than needed keeps what rounding half away has to know.
     digits = dividend.adjusted() - divisor.adjusted() + scale + 3
     if digits <= 100:

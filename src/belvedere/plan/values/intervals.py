@@ -14,7 +14,7 @@ MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 
 _UNITS: dict[str, str] = {}
-for _unit, _words in {
+for _unit, _spellings in {
     "microsecond": "us usec usecs usecond useconds microsecon microsecond microseconds",
     "millisecond": "ms msec msecs msecond mseconds millisecon millisecond milliseconds",
     "second": "s sec secs second seconds",
@@ -28,7 +28,7 @@ for _unit, _words in {
     "century": "c cent century centuries",
     "millennium": "mil mils millennium millennia",
 }.items():
-    for _word in _words.split():
+    for _word in _spellings.split():
         _UNITS[_word] = _unit
 
 _MICROSECONDS = {
