@@ -188,7 +188,9 @@ def fill(
     def replace(node: exp.Expression) -> exp.Expression:
         if isinstance(node, glot.exp.Column) and not node.table and node.name in parts:
             part = parts[node.name].copy()
-            wrapped: exp.Expression = part if isinstance(part, simple) else glot.paren(part)
+            wrapped: exp.Expression = (
+                part if isinstance(part, simple) else glot.exp.Paren(this=part)
+            )
             return wrapped
         return node
 
