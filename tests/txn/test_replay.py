@@ -34,7 +34,7 @@ from tests.txn.shop import (
     update,
 )
 
-SLOW = settings(max_examples=60, suppress_health_check=[HealthCheck.too_slow])
+SLOW = settings(max_examples=120, suppress_health_check=[HealthCheck.too_slow])
 
 
 def told(script: list[Any]) -> tuple[History, MemoryStore]:
