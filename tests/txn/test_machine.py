@@ -50,6 +50,7 @@ class Model:
 
     states: list[Rows]
     row_changed: dict[int, int] = field(default_factory=dict)
+    row_changes: dict[int, list[int]] = field(default_factory=dict)
     entry_changed: dict[tuple[str, int], int] = field(default_factory=dict)
 
     @property
@@ -64,6 +65,7 @@ class Model:
             if new is not None:
                 state[key] = new
             self.row_changed[key] = self.position
+            self.row_changes.setdefault(key, []).append(self.position)
             if old != new:
                 for text in (old, new):
                     if text is not None:
@@ -101,7 +103,9 @@ class Seen:
         it can only fail, and what it derives from that row is anybody's guess. Root locks, which
         this test does without, keep that from happening."""
         return any(
-            seen < model.row_changed.get(key, 0) <= self.at for key, (_, seen) in self.old.items()
+            seen < position <= self.at
+            for key, (_, seen) in self.old.items()
+            for position in model.row_changes.get(key, ())
         )
 
     def conflicts(self, model: Model) -> bool:
