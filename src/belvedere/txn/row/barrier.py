@@ -45,6 +45,22 @@ def change_version(node: Node, seen: int) -> Step[int]:
     return new
 
 
+def raise_version(version: int) -> Step[None]:
+    """Make the catalog version at least this: the catalog rows of it are committed already, and
+    whoever sees them may say so."""
+    while True:
+        yield Begin()
+        try:
+            seen = yield from read_version()
+            if seen >= version:
+                return
+            put = Put(layout.VERSION, layout.ONLY, version.to_bytes(8))
+            expected = seen.to_bytes(8) if seen else None
+            yield CheckAndMutate(layout.CATALOG_ROW, layout.VERSION, expected, (put,))
+        except (ReplyLost, WorkExpired):
+            continue
+
+
 def barrier(node: Node, version: int) -> Step[int]:
     """Wait for, or break, every lock taken under a version older than this; then a snapshot that holds
     everything committed under it."""

@@ -12,8 +12,8 @@ With one lock: five sequential round trips before the acknowledgement, two after
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 from belvedere.errors import Corruption, Error, Retry
 from belvedere.kv.cell import (
@@ -48,7 +48,8 @@ class Expect:
 @dataclass(frozen=True, slots=True)
 class Work:
     """All that a commit needs to know of a transaction. `derive` runs once the locks are held: writes to
-    rows that others may have changed since the snapshot, computed from the newest rows."""
+    rows that others may have changed since the snapshot, computed from the newest rows. `seen`: rows that
+    were read at a later position than `snapshot`."""
 
     transaction: bytes
     snapshot: int
@@ -59,6 +60,7 @@ class Work:
     derive: Callable[[], Step[tuple[RowWrite, ...]]] | None = None
     body: bytes = b""
     time: int = 0
+    seen: Mapping[bytes, int] = field(default_factory=dict)
 
 
 def commit(node: Node, work: Work) -> Step[int]:
@@ -130,7 +132,7 @@ def _check_system(work: Work, catalog: Cells, floor_cells: Cells) -> None:
 def _completed(work: Work, write: RowWrite, marker: Cells) -> RowWrite:
     if not marker or write.kind == ADD:
         return write
-    if marker[0].timestamp > work.snapshot:
+    if marker[0].timestamp > work.seen.get(write.row, work.snapshot):
         raise Retry("row was changed", lost_to=marker[0].timestamp, row=write.row.hex())
     born = cells.born_of(write.row, marker[0].value)
     if write.kind != PUT or born is None:

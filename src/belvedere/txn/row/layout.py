@@ -30,7 +30,7 @@ from typing import TypeVar
 
 import msgspec
 
-from belvedere.errors import Corruption, InvalidInput
+from belvedere.errors import Corruption
 from belvedere.kv.cell import Cells, value_of
 
 SYSTEM = b"\x20"
@@ -64,8 +64,11 @@ ONLY = 1
 ABORT = b"abort"
 YES = b"1"
 
-LOCK_KINDS = ("root", "catalog", "table", "claim", "guard", "join", "state")
-"""In lock order: a root key first, so that it is the primary of the common transaction."""
+LOCK_KINDS = ("root", "catalog", "table", "claim", "parent", "guard", "join", "state")
+"""In lock order: a root key first, so that it is the primary of the common transaction. Kinds that are
+not listed come last, by name."""
+
+_OTHER_KIND = b"\x7f"
 
 ATTEMPTS_PER_NODE = 2**32
 
@@ -202,9 +205,9 @@ def number(cells: Cells, column: bytes, row: bytes) -> int:
 
 
 def lock_row(kind: str, key: bytes) -> bytes:
-    if kind not in LOCK_KINDS:
-        raise InvalidInput("unknown kind of lock", kind=kind)
-    return LOCKS + bytes((LOCK_KINDS.index(kind),)) + key
+    if kind in LOCK_KINDS:
+        return LOCKS + bytes((LOCK_KINDS.index(kind),)) + key
+    return LOCKS + _OTHER_KIND + kind.encode() + b"\x00" + key
 
 
 def log_row(position: int, lanes: int) -> bytes:

@@ -7,6 +7,7 @@ closed when it stayed empty for the closing delay.
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from dataclasses import dataclass, field
 
@@ -59,15 +60,18 @@ class Node:
     met: set[int] = field(default_factory=set)
     commit_seconds: float = 0.0
     counts: Counter[str] = field(default_factory=Counter)
+    mutex: threading.Lock = field(default_factory=threading.Lock)
 
     def start_attempt(self) -> int:
-        self.attempt_last += 1
-        attempt = self.id * ATTEMPTS_PER_NODE + self.attempt_last
-        self.live.add(attempt)
+        with self.mutex:
+            self.attempt_last += 1
+            attempt = self.id * ATTEMPTS_PER_NODE + self.attempt_last
+            self.live.add(attempt)
         return attempt
 
     def end_attempt(self, attempt: int) -> None:
-        self.live.discard(attempt)
+        with self.mutex:
+            self.live.discard(attempt)
 
     def meet(self, position: int) -> bool:
         """Whether an unapplied record at this position is news."""
@@ -78,8 +82,19 @@ class Node:
     def forget_up_to(self, applied: int) -> None:
         """Nobody asks about holes and records at or below `applied` any more."""
         if len(self.holes) + len(self.met) > 256:
-            self.holes = {p: seen for p, seen in self.holes.items() if p > applied}
-            self.met = {p for p in self.met if p > applied}
+            # Copied in one step: other threads of the process go on adding.
+            self.holes = {p: seen for p, seen in tuple(self.holes.items()) if p > applied}
+            self.met = {p for p in tuple(self.met) if p > applied}
+
+    def open_snapshot(self, position: int) -> None:
+        with self.mutex:
+            self.snapshots[position] += 1
+
+    def close_snapshot(self, position: int) -> None:
+        with self.mutex:
+            self.snapshots[position] -= 1
+            if self.snapshots[position] <= 0:
+                del self.snapshots[position]
 
     def planted(self, bug: str) -> bool:
         return bug in self.settings.planted
@@ -111,12 +126,11 @@ def join(settings: Settings) -> Step[Node]:
 
 def beat(node: Node) -> Step[None]:
     """Tell the others that this node lives, and what it has finished with."""
-    node.beat += 1
-    value = Heartbeat(
-        node.beat,
-        min(node.live, default=node.id * ATTEMPTS_PER_NODE + node.attempt_last + 1),
-        min(node.snapshots, default=-1),
-    )
+    with node.mutex:
+        node.beat += 1
+        next_attempt = node.id * ATTEMPTS_PER_NODE + node.attempt_last + 1
+        oldest = min(node.live, default=next_attempt)
+        value = Heartbeat(node.beat, oldest, min(node.snapshots, default=-1))
     yield Begin()
     put = Put(layout.BEAT, layout.ONLY, layout.encode(value))
     yield Mutate(layout.heartbeat_row(node.id), (put,))

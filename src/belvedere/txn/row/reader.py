@@ -1,0 +1,148 @@
+"""The border's Reader and Writer over cells: whole rows in one column, sums as delta cells.
+
+A relation's row is one cell, column 'r', with the stored form of the row. Linear state that was put whole
+(a backfill) and added to later is the stored sum plus the deltas after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Protocol, TypeVar
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.codec import accumulator
+from belvedere.errors import Corruption
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
+from belvedere.kv.cell import Step
+from belvedere.txn.row import cells, read
+from belvedere.txn.row.cells import Row
+from belvedere.txn.row.layout import RowWrite
+
+ROW = b"r"
+Result = TypeVar("Result")
+
+
+class Run(Protocol):
+    """Drives a step on the store in the calling thread."""
+
+    def __call__(self, step: Step[Result]) -> Result: ...
+
+
+class RowReader:
+    """Rows as of a position, or (`as_of` None) the newest ones: those only under their locks."""
+
+    __slots__ = ("_after", "_as_of", "_run", "catalog", "position")
+
+    def __init__(
+        self,
+        run: Run,
+        as_of: int | None,
+        position: int,
+        catalog: Catalog,
+        after: Callable[[], None] = lambda: None,
+    ) -> None:
+        """`after` is called after every read, and may say that the snapshot is too old."""
+        self._run = run
+        self._as_of = as_of
+        self._after = after
+        self.position = position
+        self.catalog = catalog
+
+    def get(self, key: bytes) -> bytes | None:
+        found = self._run(read.row(key, self._as_of))
+        self._after()
+        return stored(key, found)
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        found = self._run(read.rows(keys, self._as_of))
+        self._after()
+        return [stored(key, row) for key, row in zip(keys, found)]
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        left = limit
+        while left is None or left > 0:
+            size = batch_rows if left is None else max(1, min(batch_rows, left))
+            found, last = self._run(
+                read.scan(start, end, self._as_of, limit=size, reverse=reverse)
+            )
+            self._after()
+            pairs = [(key, value) for key, row in found if (value := stored(key, row)) is not None]
+            if pairs:
+                yield pairs
+            if last is None:
+                return
+            if left is not None:
+                left -= len(pairs)
+            start, end = (start, last) if reverse else (last + b"\x00", end)
+
+    def scan_values(
+        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        pairs = self.scan(start, end, batch_rows=batch_rows)
+        return ([value for _, value in batch] for batch in pairs)
+
+
+def stored(key: bytes, row: Row | None) -> bytes | None:
+    """The value the border shows for a row of cells."""
+    if row is None:
+        return None
+    value = row.columns.get(ROW)
+    if row.sum is None:
+        if value is None:
+            raise Corruption("row was altered: no value", row=key.hex())
+        return value
+    return accumulator.add(value, row.sum.payload, row.sum.amounts)
+
+
+class RowWriter:
+    """What participants derive, as writes of cells: one for each row, later ones winning."""
+
+    __slots__ = ("_reader", "_rows", "_sums")
+
+    def __init__(self, reader: RowReader) -> None:
+        self._reader = reader
+        self._rows: dict[bytes, bytes | None] = {}
+        self._sums: dict[bytes, tuple[bytes, tuple[int, ...]]] = {}
+
+    def put(self, key: bytes, value: bytes) -> None:
+        self._sums.pop(key, None)
+        self._rows[key] = value
+
+    def delete(self, key: bytes) -> None:
+        self._sums.pop(key, None)
+        self._rows[key] = None
+
+    def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
+        if key in self._rows:
+            self._rows[key] = accumulator.add(self._rows[key], payload, amounts)
+            return
+        known = self._sums.get(key)
+        if known is not None:
+            payload, amounts = known[0], tuple(map(int.__add__, known[1], amounts))
+        self._sums[key] = (payload, amounts)
+
+    def rows(self) -> dict[bytes, bytes | None]:
+        """The derived rows as they will be seen: for checks at the new position."""
+        seen = dict(self._rows)
+        for key, (payload, amounts) in self._sums.items():
+            seen[key] = accumulator.add(self._reader.get(key), payload, amounts)
+        return seen
+
+    def writes(self) -> tuple[RowWrite, ...]:
+        found = [row_write(key, value) for key, value in self._rows.items()]
+        for key, (payload, amounts) in self._sums.items():
+            if any(amounts):
+                found.append(cells.add(key, payload, amounts))
+        return tuple(found)
+
+
+def row_write(key: bytes, value: bytes | None) -> RowWrite:
+    return cells.delete(key) if value is None else cells.put(key, {ROW: value})
