@@ -312,6 +312,17 @@ class Database:
             raise error
         return self.keeper.catch_up(self.commits, self.log, view)
 
+    def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader:
+        """The transaction with deferred views brought to its position, for one read."""
+        for view in views:
+            if view.id in self.view_errors:
+                raise self.view_errors[view.id]
+        return self.keeper.with_pending(self.log, transaction, views)
+
+    def at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]:
+        """A view's tables at the position the view has reached, and that position."""
+        return self.keeper.at_watermark(self.log, transaction, view)
+
     def _start_worker(self) -> None:
         if self._worker is None and self.deferred_views():
             self._worker = Worker(self.visibility, self._maintain_deferred)

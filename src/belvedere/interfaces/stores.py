@@ -11,6 +11,7 @@ from belvedere.database import MEMORY, Database
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.shared import Shared
+from belvedere.session.views import bind_definition
 
 
 @dataclass(slots=True)
@@ -75,6 +76,7 @@ def _opened(
         create=create,
         accept_data_loss=accept_data_loss,
         compile_expression=compile_table_expression,
+        bind=bind_definition,
     )
     return OpenStore(path, database, Shared(database, memory_limit_mb), config.durability)
 

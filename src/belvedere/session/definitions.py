@@ -17,6 +17,7 @@ from belvedere.catalog.model import Index, PlainView, Sequence, State, Table, Vi
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
+from belvedere.session import views
 from belvedere.session.alter import alter
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
@@ -50,6 +51,10 @@ def run_definition(session: Session, statement: Any) -> Result:
             return _changed(session, "CREATE SCHEMA", lambda edit: _create_schema(edit, statement))
         case d.CreateView():
             return _changed(session, "CREATE VIEW", lambda edit: _create_view(edit, statement))
+        case d.CreateMaterializedView():
+            return views.create_view(session, statement)
+        case d.MaintainView():
+            return views.maintain(session, statement)
         case d.Alter():
             return _changed(session, "ALTER", lambda edit: alter(session, edit, statement))
         case d.Drop():

@@ -38,7 +38,8 @@ def bind(session: Session, parsed: Parsed, parameters: Sequence[Any]) -> Stateme
 
 
 def bind_prepared(session: Session, statement: Prepare) -> Statement:
-    return _bound(session, statement.statement.tree, statement.types)
+    (parsed,) = parse(statement.source)
+    return _bound(session, parsed.tree, statement.types)
 
 
 def _bound(session: Session, tree: Any, types: Sequence[SqlType | None]) -> Statement:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.compile import compile_function
 from belvedere.execution.choose import Choice, Tier, choose, compile_for
@@ -38,6 +39,7 @@ class Prepared:
         "choice",
         "convert",
         "data",
+        "deferred",
         "needs_environment",
         "point",
         "record",
@@ -54,7 +56,10 @@ class Prepared:
         shared: Shared,
         record: StatementRecord,
         wrap: Wrap | None = None,
+        deferred: tuple[View, ...] = (),
     ) -> None:
+        """`deferred` are the deferred views the plan reads."""
+        self.deferred = deferred
         self.catalog = catalog
         self.data = data
         self.tier = tier

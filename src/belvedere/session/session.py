@@ -16,6 +16,7 @@ import random
 import threading
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import IO, Any
 
 from belvedere.catalog.catalog import Catalog
@@ -24,8 +25,8 @@ from belvedere.errors import Error, InvalidInput, Retry, Unsupported
 from belvedere.execution.choose import Tier
 from belvedere.execution.run import Interrupt, Run
 from belvedere.plan.functions.function import Environment
-from belvedere.session import front, utility
-from belvedere.session.freshness import FreshnessKind, parse_freshness
+from belvedere.session import front, utility, views
+from belvedere.session.freshness import Freshness, FreshnessKind, parse_freshness
 from belvedere.session.prepared import Prepared
 from belvedere.session.result import Result
 from belvedere.session.services import SessionServices
@@ -70,6 +71,7 @@ class Session:
         self.interrupt = Interrupt()
         self._plans = shared.plans.get
         self._running = False
+        self._statement_freshness: Freshness | None = None
         self._transaction_time: datetime.datetime | None = None
         self.copy_input: IO[str] | None = None
         self.copy_output: IO[str] | None = None
@@ -163,21 +165,32 @@ class Session:
         return self.run_data(entry, parameters)
 
     def _uncached(self, text: str, parameters: Sequence[Any], freshness: str | None) -> Result:
-        if freshness is not None:
-            self._require_floor(freshness)
-        found = front.parse(text)
-        result = Result("")
-        for parsed in found:
-            alone = len(found) == 1
-            result = self._run_statement(text, parsed, parameters if alone else (), keep=alone)
-        return result
+        self._statement_freshness = None if freshness is None else self._floored(freshness)
+        try:
+            found = front.parse(text)
+            result = Result("")
+            for parsed in found:
+                alone = len(found) == 1
+                result = self._run_statement(text, parsed, parameters if alone else (), keep=alone)
+            return result
+        finally:
+            self._statement_freshness = None
 
-    def _require_floor(self, freshness: str) -> None:
+    @property
+    def freshness(self) -> Freshness:
+        """How fresh the views must be that the running statement reads."""
+        if self._statement_freshness is not None:
+            return self._statement_freshness
+        wanted: Freshness = self.settings.get("freshness")
+        return wanted
+
+    def _floored(self, text: str) -> Freshness:
         """A token is a floor for the snapshot; base tables are otherwise always at the newest."""
-        wanted = parse_freshness(freshness)
+        wanted = parse_freshness(text)
         if wanted.kind is FreshnessKind.TOKEN:
             position = self.host.position_of(wanted.token)
             self.transactions.floor = max(self.transactions.floor, position)
+        return wanted
 
     def _run_statement(
         self, text: str, parsed: Any, parameters: Sequence[Any], *, keep: bool
@@ -198,7 +211,16 @@ class Session:
 
     def prepare(self, data: DataPlan, text: str, tier: Tier | None = None) -> Prepared:
         record = self.shared.statistics.record_for(text)
-        return Prepared(self.catalog, data, tier or self.settings.tier, self.shared, record)
+        deferred = views.deferred_in(self.catalog, data.plan)
+        data = replace(data, plan=views.readable_plan(self, self.catalog, data.plan))
+        return Prepared(
+            self.catalog,
+            data,
+            tier or self.settings.tier,
+            self.shared,
+            record,
+            deferred=deferred,
+        )
 
     def door_input(self) -> IO[str]:
         if self.copy_input is None:
@@ -331,7 +353,8 @@ class Session:
 def run_plan(session: Session, transaction: Transaction, entry: Prepared, values: Row) -> Result:
     """Read everything, then write everything."""
     data = entry.data
-    run = session.new_run(transaction, values, environment=entry.needs_environment)
+    reader = views.fresh_reader(session, transaction, entry.deferred)
+    run = session.new_run(reader, values, environment=entry.needs_environment)
     found = entry.rows(run)
     table = getattr(found, "table", None)
     rows = [] if table is not None else list(found)

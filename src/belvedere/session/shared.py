@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Table
+from belvedere.catalog.model import Maintenance, Table, View
 from belvedere.catalog.relation import compiled_table
 from belvedere.config import Config
 from belvedere.execution.duck.engine import DuckEngine
@@ -24,6 +24,7 @@ from belvedere.txn.locks import LockTable
 from belvedere.txn.log import Log
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
+from belvedere.views.keep import Keeper
 
 PLANS_KEPT = 2_000
 SIZE_ROWS_MAX = 20_000
@@ -55,6 +56,25 @@ class Host(Protocol):
     def participants_for(
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]: ...
+
+    keeper: Keeper
+
+    def create_view(
+        self,
+        name: str,
+        definition: str,
+        maintenance: Maintenance = Maintenance.IMMEDIATE,
+        *,
+        schema: str = "public",
+        options: dict[str, str] | None = None,
+        columns: Sequence[str] = (),
+    ) -> int: ...
+
+    def catch_up(self, view: View) -> int: ...
+
+    def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader: ...
+
+    def at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]: ...
 
     def token(self, position: int) -> str: ...
 

@@ -22,7 +22,9 @@ from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
 from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange, Writer
 from belvedere.txn.commit.batch import BatchCommit, DerivedRows
+from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.log import Log
+from belvedere.txn.transaction import Transaction
 from belvedere.views.compile import Compiled, compile_view
 from belvedere.views.delta import Wish
 from belvedere.views.group import (
@@ -170,6 +172,44 @@ class Keeper:
             )
         return reached
 
+    # -- catching up on read ------------------------------------------------------------------
+
+    def with_pending(self, log: Log, transaction: Transaction, views: Sequence[View]) -> Reader:
+        """The transaction, with these deferred views brought to its position and its own writes:
+        the same maintenance, not written."""
+        writer = DerivedRows(transaction)
+        for view in views:
+            changes = self._pending(log, transaction, view)
+            if changes:
+                before = state_before(transaction, changes, self.indexes)
+                self.maintainer(transaction.catalog, view).writes(changes, before, writer)
+        overlay = dict(writer.writes())
+        return OverlayReader(transaction, overlay, transaction.position, transaction.catalog)
+
+    def at_watermark(self, log: Log, transaction: Transaction, view: View) -> tuple[Reader, int]:
+        """The view's tables at the position the view has reached, and that position."""
+        if view.maintenance is Maintenance.IMMEDIATE:
+            return transaction, transaction.position
+        mark = watermark(transaction, view.group)
+        assert mark is not None
+        records = log.read(mark, transaction.position)
+        changes = consolidated(records, frozenset(view.inputs))
+        return state_before(transaction, changes, self.indexes), mark
+
+    def _pending(self, log: Log, transaction: Transaction, view: View) -> list[RowChange]:
+        """What the view lacks: the log after its watermark, then the transaction's own changes."""
+        mark = watermark(transaction, view.group)
+        assert mark is not None
+        relations = frozenset(view.inputs)
+        logged = consolidated(log.read(mark, transaction.position), relations)
+        merged = {change.key: change for change in logged}
+        for change in transaction.changes:
+            if change.relation in relations:
+                known = merged.get(change.key)
+                old = change.old if known is None else known.old
+                merged[change.key] = RowChange(change.key, old, change.new)
+        return [change for change in merged.values() if change.old != change.new]
+
     # -- reading ------------------------------------------------------------------------------
 
     def reading(self, catalog: Catalog, view: View) -> n.Node:
@@ -211,10 +251,15 @@ def _flipped(changes: Sequence[RowChange], catalog: Catalog) -> Iterator[View]:
 
 
 def _is_flip(change: RowChange, view: View) -> bool:
+    """Whether the change makes the view immediate: it was being built, or deferred."""
     if change.relation != CATALOG_RELATION or change.old is None or change.new is None:
         return False
     old, new = model.decode(change.old), model.decode(change.new)
-    return isinstance(old, View) and new.id == view.id and old.state is State.BUILDING
+    return (
+        isinstance(old, View)
+        and new.id == view.id
+        and (old.state is State.BUILDING or old.maintenance is Maintenance.DEFERRED)
+    )
 
 
 def group_of(view: View) -> int:

@@ -19,7 +19,7 @@ from typing import Protocol
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import compiled_table
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import Context
+from belvedere.execution.direct.context import Context, row_keys
 from belvedere.execution.run import Interrupt, Rows, Run, Services
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -228,7 +228,8 @@ class RecomputeSource:
             _Side(source_of(catalog, one.tree), context.tuple_of(one.keys)) for one in tree.inputs
         ]
         self._unkeyed = not tree.inputs[0].keys
-        self._whole = compile_plan(catalog, tree.plan)
+        # Equal keys that look different (NaN, blanks, intervals) must count once: they are joined.
+        self._canonical = row_keys(_keys_leaf(tree.inputs[0]).fields)
         by_look_up = [sorted_by_all(_restricted(catalog, one)) for one in tree.inputs]
         by_scan = [sorted_by_all(_filtered(one)) for one in tree.inputs]
         self._by_look_up = compile_plan(catalog, tree.rebuild(tuple(by_look_up)))
@@ -250,18 +251,22 @@ class RecomputeSource:
     def whole(self, reader: Reader) -> Iterator[Row]:
         if self._unkeyed:
             return run_plan(self._by_look_up, reader, {KEYS_LEAF: [()]})
-        keys = {}
+        keys: dict[Row, Row] = {}
         for side in self._sides:
             key = side.key_of(_bare_run(reader))
-            keys.update(dict.fromkeys(key(row) for row in side.source.whole(reader)))
-        return run_plan(self._by_scan, reader, {KEYS_LEAF: list(keys)})
+            for row in side.source.whole(reader):
+                value = key(row)
+                keys.setdefault(self._canonical(value), value)
+        return run_plan(self._by_scan, reader, {KEYS_LEAF: list(keys.values())})
 
     def _touched(self, step: Step) -> list[Row]:
-        found: dict[Row, None] = {}
+        found: dict[Row, Row] = {}
         for side in self._sides:
             key = side.key_of(_bare_run(step.before))
-            found.update(dict.fromkeys(key(row) for row, _ in side.source.delta(step)))
-        return list(found)
+            for row, _ in side.source.delta(step):
+                value = key(row)
+                found.setdefault(self._canonical(value), value)
+        return list(found.values())
 
 
 def _bare_run(reader: Reader) -> Run:

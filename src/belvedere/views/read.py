@@ -1,0 +1,73 @@
+"""Reading views: a plan that names a view becomes one over its state, or over its tables.
+
+`over_state` is what a query runs: the stored rows, as the view's reading plan decodes them.
+`over_tables` is what a definition is made of: views in it are replaced by their own definitions, so
+that every view is maintained from base tables and a diamond of views sees each change once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import State, View
+from belvedere.errors import Unavailable
+from belvedere.execution.direct.dependence import walk
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+
+PlanOf = Callable[[View], n.Node]
+"""A plan whose fields are the view's columns."""
+
+
+def views_in(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
+    """The materialized views a plan reads, each once."""
+    return tuple({view.id: view for view in _views(catalog, plan)}.values())
+
+
+def _views(catalog: Catalog, plan: n.Node) -> Iterator[View]:
+    for item, _ in walk(plan, 0):
+        if isinstance(item, n.Scan):
+            found = catalog.get(item.relation)
+            if isinstance(found, View):
+                yield found
+
+
+def with_views(catalog: Catalog, plan: n.Node, plan_of: PlanOf) -> n.Node:
+    """The plan with every scan of a view replaced by `plan_of(view)`."""
+
+    def on_node(node: n.Node) -> n.Node:
+        node = transform.rebuild_inputs(node, on_node)
+        node = transform.rebuild_expressions(node, on_expression)
+        if isinstance(node, n.Scan):
+            view = catalog.get(node.relation)
+            if isinstance(view, View):
+                require_readable(view)
+                return _as_scan(node, plan_of(view))
+        return node
+
+    def on_expression(expression: e.Expression) -> e.Expression:
+        return transform.with_subplan(transform.rebuild(expression, on_expression), on_node)
+
+    return on_node(plan)
+
+
+def require_readable(view: View) -> None:
+    if view.state is not State.READY:
+        raise Unavailable(
+            "view cannot be read in its present state",
+            sqlstate="55000",
+            name=view.name,
+            state=view.state.value,
+        )
+
+
+def _as_scan(scan: n.Scan, plan: n.Node) -> n.Node:
+    """The view's rows, cut to the columns the scan wants, with its condition."""
+    columns = tuple(
+        e.Column(slot, field.type, field.name)
+        for slot, field in zip(scan.slots, scan.fields, strict=True)
+    )
+    node: n.Node = n.Project(plan, columns, scan.fields)
+    return node if scan.filter is None else n.Filter(node, scan.filter)
