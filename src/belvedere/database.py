@@ -139,6 +139,7 @@ class Database:
         if self._closed:
             raise Unavailable("the database is closed", sqlstate="08003")
         if at_least > self.position and not self.visibility.wait_past(at_least - 1, wait_s):
+            self.commits.require_writable()  # what was written before a failure never shows
             raise Unavailable("the position did not come in time", sqlstate="57014")
         return Transaction(
             self.commits, self.locks, self.participants_for, self._next_suffix(), isolation

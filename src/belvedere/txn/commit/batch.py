@@ -160,9 +160,16 @@ class BatchCommit:
         if self._shut:
             self._section.release()
             raise Unavailable("the database is closed", sqlstate="08003")
+        try:
+            self.require_writable()
+        except Unavailable:
+            self._section.release()
+            raise
+
+    def require_writable(self) -> None:
+        """Raise 25006 when a write or a sync has failed."""
         failure = self._failure or (self._group.failure if self._group else None)
         if failure is not None:
-            self._section.release()
             raise Unavailable(
                 "the store is read-only after a failure",
                 sqlstate="25006",
@@ -293,12 +300,14 @@ class BatchCommit:
             self._failure = Unavailable(
                 "the store could not be written", sqlstate=error.sqlstate, detail=error.message
             )
+            self._visibility.end_waits()
             if self._may_be_there(batch[0]):
                 raise unknown_outcome("the log could not be written", error) from error
             raise
         except BaseException:
             # Interrupted: whether the position is taken is not known, so nobody may take it again.
             self._failure = Unavailable("a commit was interrupted")
+            self._visibility.end_waits()
             raise
 
     def _may_be_there(self, first: Write) -> bool:

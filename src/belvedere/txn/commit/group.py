@@ -69,6 +69,7 @@ class GroupSync:
             durable = self._sync_once()
         except (Error, OSError) as error:
             failure = unknown_outcome("the log could not be synced", error)
+            self._visibility.end_waits()
         finally:
             with self._turn:
                 self._durable = durable

@@ -172,7 +172,8 @@ class Visibility:
         return self.published.position > position
 
     def end_waits(self) -> None:
-        """Wake everybody who waits: the store is being closed."""
+        """Wake everybody who waits: the store is being closed, or nothing more can be made
+        durable."""
         with self._moved:
             self._ended = True
             self._moved.notify_all()
