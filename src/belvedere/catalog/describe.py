@@ -10,9 +10,10 @@ from belvedere.catalog.model import (
     SEQUENCE_RELATION,
     Index,
     Table,
+    View,
     decode,
 )
-from belvedere.catalog.relation import compiled_index, compiled_table
+from belvedere.catalog.relation import compiled_index, compiled_table, compiled_view
 from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.codec.keyspace import row_prefix
 from belvedere.codec.printer import Describe, RelationDescription, print_bytes, print_name
@@ -33,6 +34,8 @@ def describer(catalog: Catalog) -> Describe:
             return _table(catalog, item)
         if isinstance(item, Index):
             return _index(catalog, item)
+        if isinstance(item, View):
+            return _view(catalog, item)
         return None
 
     return describe
@@ -75,6 +78,14 @@ def _index(catalog: Catalog, index: Index) -> RelationDescription:
     return RelationDescription(_name(catalog, index), key, compiled.layout, names)
 
 
-def _name(catalog: Catalog, item: Table | Index) -> str:
+def _view(catalog: Catalog, view: View) -> RelationDescription:
+    compiled = compiled_view(catalog, view.id)
+    names = tuple(column.name.partition(" ")[2] for column in view.stored)
+    return RelationDescription(
+        _name(catalog, view), compiled.key, compiled.payload, names, accumulates=True
+    )
+
+
+def _name(catalog: Catalog, item: Table | Index | View) -> str:
     schema = next(schema.name for schema in catalog.schemas if schema.id == item.schema)
     return item.name if schema == "public" else f"{schema}.{item.name}"

@@ -21,9 +21,18 @@ class Command(NamedTuple):
 
 
 COMMANDS: dict[str, Command] = {
+    "demo": Command("a shop with views, in a minute", "belvedere.interfaces.commands.demo:demo"),
     "shell": Command("a SQL shell", "belvedere.interfaces.commands.shell:shell"),
     "dump": Command(
         "everything a store holds, readable", "belvedere.interfaces.commands.entries:dump"
+    ),
+    "backup": Command(
+        "copy a store while it is not in use elsewhere",
+        "belvedere.interfaces.commands.entries:backup",
+    ),
+    "restore": Command("make a store of a backup", "belvedere.interfaces.commands.entries:restore"),
+    "bench": Command(
+        "measure against the raw engine", "belvedere.interfaces.commands.entries:bench"
     ),
 }
 

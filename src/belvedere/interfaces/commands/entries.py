@@ -2,17 +2,80 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
+from belvedere.database import Database, restore_backup
+from belvedere.errors import Error
 from belvedere.interfaces.commands import dump as dumping
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.views import bind_definition
+
+Store = Annotated[Path, typer.Argument(help="the store's directory")]
 
 
 def dump(
-    path: Annotated[Path, typer.Argument(help="the store's directory")],
+    path: Store,
     limit: Annotated[int | None, typer.Option(help="rows of each relation at most")] = None,
 ) -> None:
-    for line in dumping.dump(path, limit):
-        print(line)
+    with _said_plainly():
+        for line in dumping.dump(path, limit):
+            print(line)
+
+
+def backup(
+    path: Store,
+    destination: Annotated[Path, typer.Argument(help="a directory that does not exist yet")],
+) -> None:
+    with _said_plainly(), Database.open(path, create=False, **_SQL) as db:
+        position = db.back_up(destination)
+        print(f"backed up {path} at position {position} to {destination}")
+
+
+def restore(
+    path: Annotated[Path, typer.Argument(help="what `belvedere backup` made")],
+    destination: Annotated[Path, typer.Argument(help="a directory that does not exist yet")],
+    position: Annotated[
+        int | None, typer.Option(help="an earlier position, as far back as the log goes")
+    ] = None,
+) -> None:
+    with _said_plainly():
+        reached = restore_backup(path, destination, position, **_SQL)
+        print(
+            f"restored {destination} at position {reached}; earlier tokens are refused from now on"
+        )
+
+
+def bench(
+    workload: Annotated[str, typer.Argument(help="store")],
+    rows: Annotated[int, typer.Option(help="rows to load")] = 100_000,
+    seed: Annotated[int, typer.Option(help="what random choices start from")] = 1,
+    json: Annotated[Path | None, typer.Option(help="also write the figures here")] = None,
+) -> None:
+    workloads = {"store": "belvedere.benchmarks.store"}
+    if workload not in workloads:
+        raise typer.BadParameter(f"known workloads: {', '.join(workloads)}")
+    report = importlib.import_module(workloads[workload]).run(rows, seed)
+    report.print()
+    if json is not None:
+        report.write_json(json)
+
+
+_SQL: dict[str, Any] = {"compile_expression": compile_table_expression, "bind": bind_definition}
+"""What makes the SQL text in a catalog work."""
+
+
+@contextmanager
+def _said_plainly() -> Iterator[None]:
+    """An error of ours is for the user to read, not a trace."""
+    try:
+        yield
+    except Error as error:
+        print(f"belvedere: {error}", file=sys.stderr)
+        raise typer.Exit(1) from error
