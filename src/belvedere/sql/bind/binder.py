@@ -43,6 +43,7 @@ class Binder:
     virtual: VirtualTables = no_virtual_tables
     parameters: list[SqlType] = field(default_factory=list)
     stars: dict[int, tuple[int, str]] = field(default_factory=dict)
+    literals: dict[int, tuple[e.Literal, int]] = field(default_factory=dict)  # by id: where written
     ctes: int = 0
     late: bool = False  # a parameter was left without a type where none was needed
     views: tuple[int, ...] = ()  # plain views being expanded, to stop a cycle

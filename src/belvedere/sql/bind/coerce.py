@@ -59,6 +59,8 @@ def _read(
     assert isinstance(expression, e.Literal)  # the columns of sub-queries have been settled
     if expression.value is None:
         return e.Literal(None, target)
+    written = binder.literals.get(id(expression))
+    at = at if written is None else written[1]
     function = cast_function(UNKNOWN, target, context)
     assert callable(function.python)
     try:

@@ -72,7 +72,9 @@ def _constant(env: Env, tree: t.Constant) -> e.Expression:
         case "bool":
             return e.Literal(value, BOOLEAN)
         case _:
-            return e.Literal(value, UNKNOWN)
+            literal = e.Literal(value, UNKNOWN)
+            env.binder.literals[id(literal)] = (literal, tree.at)
+            return literal
 
 
 def _integer(number: int) -> e.Literal:

@@ -1,0 +1,137 @@
+"""Join methods: look the right rows up by key, or hash them, or loop over them.
+
+An index nested loop costs a few gets per left row, so it wins while there are few of those; of an
+inner join either side may be the one that is looked up.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from belvedere.catalog.model import Table
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.access import FULL
+from belvedere.plan.functions.registry import resolve
+from belvedere.plan.transform import conjunction, conjuncts, map_columns, rebuild_inputs, shift
+from belvedere.sql.rules.access_paths import (
+    Candidate,
+    Sarg,
+    candidates,
+    comparable,
+    over_table,
+    remaining,
+    sargs_of,
+)
+from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.estimates import rows_of
+from belvedere.types import BOOLEAN
+
+HASH_BUILD = 0.3  # per row of the hashed side, beside reading it
+HASH_PROBE = 0.15
+READ = 0.1
+_LOOKED_UP = (n.JoinKind.INNER, n.JoinKind.LEFT, n.JoinKind.SEMI, n.JoinKind.ANTI)
+
+
+def choose_joins(plan: n.Node, context: Context) -> n.Node:
+    node = rebuild_inputs(plan, lambda one: choose_joins(one, context))
+    if not isinstance(node, n.Join) or node.lateral or node.method is not n.JoinMethod.LOOP:
+        return node
+    if not node.keys:
+        return node
+    left, right = rows_of(node.left, context), rows_of(node.right, context)
+    hashed = left * HASH_PROBE + right * (HASH_BUILD + READ)
+    straight = _lookup(node, context)
+    best: n.Node = replace(node, method=n.JoinMethod.HASH)
+    if straight is not None and left * straight.cost < hashed:
+        best, hashed = _looked_up(node, straight), left * straight.cost
+    if node.kind is not n.JoinKind.INNER:
+        return best
+    turned = swapped(node)
+    back = _lookup(turned, context)
+    if back is not None and right * back.cost < hashed:
+        return restored(_looked_up(turned, back), node)
+    if right > left and isinstance(best, n.Join) and best.method is n.JoinMethod.HASH:
+        return restored(replace(turned, method=n.JoinMethod.HASH), node)
+    return best
+
+
+def swapped(node: n.Join) -> n.Join:
+    """The inner join with its sides exchanged."""
+    left, right = len(node.left.fields), len(node.right.fields)
+    keys = tuple([n.JoinKey(key.right, key.left, key.null_safe) for key in node.keys])
+    residual = node.residual
+    if residual is not None:
+        residual = _exchanged(residual, left, right)
+    return replace(node, left=node.right, right=node.left, keys=keys, residual=residual)
+
+
+def _exchanged(expression: e.Expression, left: int, right: int) -> e.Expression:
+    def change(one: e.Column) -> e.Expression:
+        place = one.index + right if one.index < left else one.index - left
+        return replace(one, index=place)
+
+    return map_columns(expression, change)
+
+
+def restored(node: n.Node, original: n.Join) -> n.Node:
+    """The swapped join with the columns in their old order."""
+    left, right = len(original.left.fields), len(original.right.fields)
+    places = [right + i for i in range(left)] + list(range(right))
+    fields = original.fields
+    columns = tuple([e.Column(p, f.type, f.name) for p, f in zip(places, fields)])
+    return n.Project(node, columns, fields)
+
+
+# -- look-ups --------------------------------------------------------------------------------------
+
+
+def _lookup(node: n.Join, context: Context) -> Candidate | None:
+    """The cheapest access to the right side by the join keys; its values are over the left row."""
+    scan = node.right
+    if not isinstance(scan, n.Scan) or node.kind not in _LOOKED_UP:
+        return None
+    table = context.catalog.get(scan.relation)
+    if not isinstance(table, Table):
+        return None
+    keys = [
+        Sarg(over_table(key.right, scan, table), "=", key.left, None)
+        for key in node.keys
+        if not key.null_safe and comparable(key.right, key.left)
+    ]
+    if not keys:
+        return None
+    found = [
+        one
+        for one in candidates(scan, table, keys + sargs_of(scan, table), context)
+        if any(sarg.condition is None for sarg in one.used)
+    ]
+    return min(found, key=lambda one: one.cost, default=None)
+
+
+def _looked_up(node: n.Join, chosen: Candidate) -> n.Node:
+    scan = node.right
+    assert isinstance(scan, n.Scan)
+    width = len(node.left.fields)
+    checks = [shift(one, width) for one in remaining(conjuncts(scan.filter), chosen.used)]
+    checks += [_equality(key, width) for key in node.keys if not _serves(key, chosen)]
+    condition = conjunction(checks + conjuncts(node.residual))
+    plain = replace(scan, access=FULL, residual=scan.filter)
+    return replace(
+        node,
+        right=plain,
+        method=n.JoinMethod.LOOKUP,
+        lookup=n.Lookup(chosen.access, condition),
+    )
+
+
+def _serves(key: n.JoinKey, chosen: Candidate) -> bool:
+    return any(one.condition is None and one.value is key.left for one in chosen.used)
+
+
+def _equality(key: n.JoinKey, width: int) -> e.Expression:
+    right = shift(key.right, width)
+    equal = resolve("=", (key.left.type, key.right.type)).function
+    if key.null_safe:
+        return e.IsDistinct(key.left, right, equal, negated=True)
+    return e.Call(equal, (key.left, right), BOOLEAN)

@@ -1,0 +1,47 @@
+"""What rules get beside the plan, and how a rule reaches the plans inside expressions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.transform import rebuild, rebuild_expressions, rebuild_inputs, with_subplan
+from belvedere.sql.bind.texts import Texts
+from belvedere.sql.rules.statistics import NoStatistics, Statistics
+
+
+@dataclass(slots=True)
+class Context:
+    """`rewrite` is the slot of the rule that answers queries from views; it belongs to `views`."""
+
+    catalog: Catalog
+    texts: Texts
+    statistics: Statistics = field(default_factory=NoStatistics)
+    rewrite: Rule | None = None
+
+
+Rule = Callable[[n.Node, Context], n.Node]
+
+
+def everywhere(rule: Rule) -> Rule:
+    """The rule applied to the plan, and then to every plan inside its expressions."""
+
+    def apply(plan: n.Node, context: Context) -> n.Node:
+        return inside_expressions(rule(plan, context), lambda inner: apply(inner, context))
+
+    return apply
+
+
+def inside_expressions(plan: n.Node, change: Callable[[n.Node], n.Node]) -> n.Node:
+    """The plan with `change` applied to the plans that stand in its expressions."""
+
+    def on_expression(one: e.Expression) -> e.Expression:
+        return with_subplan(rebuild(one, on_expression), change)
+
+    def on_node(node: n.Node) -> n.Node:
+        return rebuild_inputs(rebuild_expressions(node, on_expression), on_node)
+
+    return on_node(plan)

@@ -1,0 +1,142 @@
+"""Constant folding: what depends on no row and no statement is computed once, here.
+
+A computation that fails is left in place: whether its error shows depends on whether a row gets
+there.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from belvedere.errors import Error
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.functions.function import Function, Volatility
+from belvedere.plan.transform import rebuild, rebuild_expressions, rebuild_inputs
+from belvedere.sql.rules.context import Context
+from belvedere.types import BOOLEAN
+
+TRUE = e.Literal(True, BOOLEAN)
+FALSE = e.Literal(False, BOOLEAN)
+UNKNOWN_TRUTH = e.Literal(None, BOOLEAN)
+
+
+def fold_constants(plan: n.Node, context: Context) -> n.Node:
+    node = rebuild_inputs(plan, lambda one: fold_constants(one, context))
+    node = rebuild_expressions(node, fold)
+    if not isinstance(node, n.Filter) or not isinstance(node.condition, e.Literal):
+        return node
+    return node.input if node.condition.value is True else n.Values((), node.fields)
+
+
+def fold(expression: e.Expression) -> e.Expression:
+    """The expression with every constant part of it computed."""
+    match expression:
+        case e.Literal() | e.Column() | e.Parameter() | e.OuterColumn():
+            return expression
+    folded = rebuild(expression, fold)
+    match folded:
+        case e.Call():
+            return _call(folded)
+        case e.Cast():
+            return _cast(folded)
+        case e.And():
+            return _logic(folded, FALSE, TRUE)
+        case e.Or():
+            return _logic(folded, TRUE, FALSE)
+        case e.Not(operand=e.Literal(value=value)):
+            return e.Literal(None if value is None else not value, BOOLEAN)
+        case e.Test(operand=e.Literal(value=value)):
+            return _test(folded, value)
+        case e.Case():
+            return _case(folded)
+        case e.Coalesce():
+            return _coalesce(folded)
+        case _:
+            return folded
+
+
+def _call(call: e.Call) -> e.Expression:
+    if not all(isinstance(one, e.Literal) for one in call.arguments):
+        return call
+    values = [one.value for one in call.arguments if isinstance(one, e.Literal)]
+    return _computed(call.function, values, call)
+
+
+def _cast(cast: e.Cast) -> e.Expression:
+    if not isinstance(cast.operand, e.Literal):
+        return cast
+    return _computed(cast.function, [cast.operand.value], cast)
+
+
+def _computed(function: Function, values: list[Any], original: e.Call | e.Cast) -> e.Expression:
+    if function.volatility is not Volatility.IMMUTABLE or function.environment:
+        return original
+    if function.strict and any(value is None for value in values):
+        return e.Literal(None, original.type)
+    if not callable(function.python):
+        return original
+    try:
+        return e.Literal(function.python(*values), original.type)
+    except Error:
+        return original
+
+
+def _logic(expression: e.And | e.Or, decides: e.Literal, neutral: e.Literal) -> e.Expression:
+    kept: list[e.Expression] = []
+    for one in expression.operands:
+        if one == decides:
+            return decides
+        if one == neutral:
+            continue
+        inner = one.operands if isinstance(one, type(expression)) else (one,)
+        kept += [x for x in inner if x not in kept]
+    if not kept:
+        return neutral
+    if len(kept) == 1:
+        return kept[0]
+    if len(kept) == len(expression.operands) and all(
+        a is b for a, b in zip(kept, expression.operands)
+    ):
+        return expression
+    return type(expression)(tuple(kept))
+
+
+def _test(test: e.Test, value: Any) -> e.Expression:
+    wanted = {e.Truth.TRUE: True, e.Truth.FALSE: False}.get(test.truth)
+    found = value is wanted
+    return e.Literal(found is not test.negated, BOOLEAN)
+
+
+def _case(case: e.Case) -> e.Expression:
+    kept: list[tuple[e.Expression, e.Expression]] = []
+    for condition, result in case.whens:
+        if isinstance(condition, e.Literal):
+            if condition.value is not True:
+                continue
+            if not kept:
+                return result
+            return e.Case(tuple(kept), result, case.type)
+        kept.append((condition, result))
+    if not kept:
+        return case.default
+    return case if len(kept) == len(case.whens) else e.Case(tuple(kept), case.default, case.type)
+
+
+def _coalesce(expression: e.Coalesce) -> e.Expression:
+    kept: list[e.Expression] = []
+    for one in expression.arguments:
+        if isinstance(one, e.Literal) and one.value is None:
+            continue
+        kept.append(one)
+        if isinstance(one, e.Literal):
+            break
+    if not kept:
+        return e.Literal(None, expression.type)
+    if len(kept) == 1:
+        return kept[0] if kept[0].type == expression.type else expression
+    return (
+        expression
+        if len(kept) == len(expression.arguments)
+        else e.Coalesce(tuple(kept), expression.type)
+    )

@@ -1,0 +1,144 @@
+"""Sorts that an access path makes needless: rows already come in the order of their key.
+
+Always when the chosen access has that order. A scan of everything is turned to an index for its
+order only below a limit, where reading in order means reading little.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from belvedere.catalog.model import Table
+from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.transform import rebuild_inputs
+from belvedere.sql.rules.access_paths import (
+    KeyColumn,
+    covers,
+    index_key,
+    over_table,
+    primary_key,
+    usable_indexes,
+)
+from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.estimates import rows_of
+
+LIMIT_SHARE = 0.2
+
+
+def order_by_key(plan: n.Node, context: Context) -> n.Node:
+    return _visit(plan, None, context)
+
+
+def _visit(node: n.Node, limit: float | None, context: Context) -> n.Node:
+    match node:
+        case n.Limit():
+            inner = _visit(node.input, _limit(node), context)
+            if node.with_ties and not isinstance(inner, n.Sort):
+                return node  # what a tie is must stay visible
+            return replace(node, input=inner)
+        case n.Project():
+            return replace(node, input=_visit(node.input, limit, context))
+        case n.Sort():
+            inner = _visit(node.input, None, context)
+            ordered = _ordered(inner, node.keys, limit, context)
+            return replace(node, input=inner) if ordered is None else ordered
+        case _:
+            return rebuild_inputs(node, lambda one: _visit(one, None, context))
+
+
+def _limit(node: n.Limit) -> float:
+    if isinstance(node.count, e.Literal) and isinstance(node.count.value, int):
+        return float(node.count.value)
+    return 100.0
+
+
+def _ordered(
+    node: n.Node, keys: tuple[e.SortKey, ...], limit: float | None, context: Context
+) -> n.Node | None:
+    """The node with rows in this order, when a scan below can give it."""
+    match node:
+        case n.Project():
+            inner_keys = []
+            for key in keys:
+                if not isinstance(key.expression, e.Column):
+                    return None
+                inner_keys.append(replace(key, expression=node.expressions[key.expression.index]))
+            inner = _ordered(node.input, tuple(inner_keys), limit, context)
+            return None if inner is None else replace(node, input=inner)
+        case n.Filter():
+            inner = _ordered(node.input, keys, limit, context)
+            return None if inner is None else replace(node, input=inner)
+        case n.Scan():
+            return _scan(node, keys, limit, context)
+        case _:
+            return None
+
+
+def _scan(
+    scan: n.Scan, keys: tuple[e.SortKey, ...], limit: float | None, context: Context
+) -> n.Scan | None:
+    table = context.catalog.get(scan.relation)
+    if not isinstance(table, Table):
+        return None
+    wanted = [replace(key, expression=over_table(key.expression, scan, table)) for key in keys]
+    access = scan.access
+    if access != paths.FULL:
+        columns = _columns(access, table, context)
+        reverse = None if columns is None else _direction(columns, len(access.parts), wanted)
+        if reverse is None or not _single(access):
+            return None
+        return replace(scan, access=replace(access, ordered=True, reverse=reverse))
+    reverse = _direction(primary_key(table), 0, wanted)
+    if reverse is not None:
+        return replace(scan, access=replace(access, ordered=True, reverse=reverse))
+    few = limit is not None and limit <= rows_of(scan, context) * LIMIT_SHARE
+    for index in usable_indexes(scan, table, context):
+        reverse = _direction(index_key(table, index, context), 0, wanted)
+        covering = covers(index, table, scan)
+        # A partial index has little more than the rows that are wanted.
+        partial = limit is not None and index.where is not None
+        if reverse is not None and (few or covering or partial):
+            made = paths.Access(
+                index.id, index.name, covering=covering, reverse=reverse, ordered=True
+            )
+            return replace(scan, access=made)
+    return None
+
+
+def _columns(access: paths.Access, table: Table, context: Context) -> tuple[KeyColumn, ...] | None:
+    if access.index is None:
+        return primary_key(table)
+    for index in context.catalog.indexes_of(table.id):
+        if index.id == access.index:
+            return index_key(table, index, context)
+    return None
+
+
+def _single(access: paths.Access) -> bool:
+    return all(isinstance(part, paths.OnePart | paths.IsNullPart) for part in access.parts)
+
+
+def _direction(columns: tuple[KeyColumn, ...], fixed: int, wanted: list[e.SortKey]) -> bool | None:
+    """False: the order of the key; True: its reverse; None: neither.
+
+    The first `fixed` columns have one value each, so they order nothing and may be left out.
+    """
+    constant = [column.expression for column in columns[:fixed]]
+    rest = list(columns[fixed:])
+    found: bool | None = None
+    for key in wanted:
+        if key.expression in constant:
+            continue
+        if not rest or rest[0].expression != key.expression:
+            return None
+        column = rest.pop(0)
+        reverse = column.descending != key.descending
+        nulls_first = column.nulls_first != reverse
+        if not column.not_null and nulls_first != key.nulls_first:
+            return None
+        if found is not None and found != reverse:
+            return None
+        found = reverse
+    return bool(found)

@@ -1,0 +1,164 @@
+"""Join order: of three and more inner joins, the one that keeps rows few comes first.
+
+Greedy: start with the pair that gives the fewest rows, then always add the input that gives the
+fewest next, one that is connected by a condition before one that is not. The columns are put back
+in their order at the end, so nothing above notices.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.functions.registry import resolve
+from belvedere.plan.transform import (
+    columns_of,
+    conjunction,
+    conjuncts,
+    map_columns,
+    rebuild_inputs,
+    shift,
+)
+from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.estimates import rows_of
+from belvedere.sql.rules.push_predicates import join_key
+from belvedere.types import BOOLEAN
+
+INPUTS_MAX = 24
+
+
+def order_joins(plan: n.Node, context: Context) -> n.Node:
+    if not _is_plain(plan):
+        return rebuild_inputs(plan, lambda one: order_joins(one, context))
+    leaves: list[n.Node] = []
+    conditions: list[e.Expression] = []
+    _flatten(plan, 0, leaves, conditions)
+    leaves = [order_joins(one, context) for one in leaves]
+    if not 3 <= len(leaves) <= INPUTS_MAX:
+        return rebuild_inputs(plan, lambda one: order_joins(one, context))
+    return _Order(leaves, conditions, context).plan(plan.fields)
+
+
+def _is_plain(node: n.Node) -> bool:
+    return isinstance(node, n.Join) and node.kind is n.JoinKind.INNER and not node.lateral
+
+
+def _flatten(
+    node: n.Node, offset: int, leaves: list[n.Node], conditions: list[e.Expression]
+) -> int:
+    """Collects inputs and conditions, the latter over all columns; the offset after the node."""
+    if not isinstance(node, n.Join) or not _is_plain(node):
+        leaves.append(node)
+        return offset + len(node.fields)
+    middle = _flatten(node.left, offset, leaves, conditions)
+    end = _flatten(node.right, middle, leaves, conditions)
+    for key in node.keys:
+        left, right = shift(key.left, offset), shift(key.right, middle)
+        equal = resolve("=", (left.type, right.type)).function
+        if key.null_safe:
+            conditions.append(e.IsDistinct(left, right, equal, negated=True))
+        else:
+            conditions.append(e.Call(equal, (left, right), BOOLEAN))
+    conditions += [shift(one, offset) for one in conjuncts(node.residual)]
+    return end
+
+
+class _Order:
+    def __init__(
+        self, leaves: list[n.Node], conditions: list[e.Expression], context: Context
+    ) -> None:
+        self.leaves = leaves
+        self.context = context
+        self.starts: list[int] = []
+        start = 0
+        for leaf in leaves:
+            self.starts.append(start)
+            start += len(leaf.fields)
+        # Each condition with the leaves it reads.
+        self.conditions = [(one, self.leaves_of(one)) for one in conditions]
+
+    def leaves_of(self, condition: e.Expression) -> frozenset[int]:
+        used = columns_of(condition)
+        return frozenset(
+            i
+            for i, leaf in enumerate(self.leaves)
+            if any(self.starts[i] <= c < self.starts[i] + len(leaf.fields) for c in used)
+        )
+
+    def plan(self, fields: n.Fields) -> n.Node:
+        first = min(range(len(self.leaves)), key=self.first_cost)
+        order = [first]
+        node = self.leaves[first]
+        done: set[int] = {k for k, (_, used) in enumerate(self.conditions) if used <= {first}}
+        node = self.checked(node, order, sorted(done))
+        while len(order) < len(self.leaves):
+            node = self.extended(node, order, done)
+        return self.restored(node, order, fields)
+
+    def first_cost(self, i: int) -> tuple[bool, float]:
+        connected = any(i in used and len(used) > 1 for _, used in self.conditions)
+        return not connected, rows_of(self.leaves[i], self.context)
+
+    def extended(self, node: n.Node, order: list[int], done: set[int]) -> n.Node:
+        """The node joined with the best of the inputs that are left."""
+        best: tuple[bool, float, int, n.Join] | None = None
+        for i in range(len(self.leaves)):
+            if i in order:
+                continue
+            ready = self.ready(order, done, i)
+            reads = [self.conditions[k][1] for k in ready]
+            connected = any(i in used and len(used) > 1 for used in reads)
+            joined = self.joined(node, order, i, ready)
+            rank = (not connected, rows_of(joined, self.context), i)
+            if best is None or rank < best[:3]:
+                best = (*rank, joined)
+        assert best is not None
+        chosen = best[2]
+        done.update(self.ready(order, done, chosen))
+        order.append(chosen)
+        return best[3]
+
+    def ready(self, order: list[int], done: set[int], i: int) -> list[int]:
+        have = {*order, i}
+        return [k for k, (_, used) in enumerate(self.conditions) if k not in done and used <= have]
+
+    def joined(self, node: n.Node, order: list[int], i: int, ready: list[int]) -> n.Join:
+        places = self.places([*order, i])
+        width = len(node.fields)
+        keys, rest = [], []
+        for k in ready:
+            condition = _moved(self.conditions[k][0], places)
+            key = join_key(condition, width)
+            if key is not None:
+                keys.append(key)
+            else:
+                rest.append(condition)
+        return n.Join(n.JoinKind.INNER, node, self.leaves[i], tuple(keys), conjunction(rest))
+
+    def checked(self, node: n.Node, order: list[int], which: list[int]) -> n.Node:
+        places = self.places(order)
+        condition = conjunction([_moved(self.conditions[k][0], places) for k in which])
+        return node if condition is None else n.Filter(node, condition)
+
+    def places(self, order: list[int]) -> dict[int, int]:
+        found: dict[int, int] = {}
+        place = 0
+        for i in order:
+            for c in range(len(self.leaves[i].fields)):
+                found[self.starts[i] + c] = place
+                place += 1
+        return found
+
+    def restored(self, node: n.Node, order: list[int], fields: n.Fields) -> n.Node:
+        places = self.places(order)
+        if all(places[i] == i for i in range(len(fields))):
+            return node
+        columns = tuple(
+            [e.Column(places[i], field.type, field.name) for i, field in enumerate(fields)]
+        )
+        return n.Project(node, columns, fields)
+
+
+def _moved(expression: e.Expression, places: dict[int, int]) -> e.Expression:
+    return map_columns(expression, lambda one: replace(one, index=places[one.index]))

@@ -1,0 +1,33 @@
+"""What the optimizer is told about the data. All of it may be old or missing; plans stay right."""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+DEFAULT_ROWS = 1000.0
+
+
+class Statistics(Protocol):
+    """Kept approximately and without coordination; None: not known."""
+
+    def rows(self, relation: int) -> float | None:
+        """How many rows a table, index or view has."""
+
+    def distinct(self, relation: int, slot: int) -> float | None:
+        """How many different values a column has."""
+
+    def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
+        """The smallest and the largest value of a column."""
+
+
+class NoStatistics:
+    """Nothing is known."""
+
+    def rows(self, relation: int) -> float | None:
+        return None
+
+    def distinct(self, relation: int, slot: int) -> float | None:
+        return None
+
+    def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
+        return None
