@@ -16,6 +16,7 @@ from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.config import Config
 from belvedere.database import participants
 from belvedere.errors import Retry
+from belvedere.kv.batch import Pair
 from belvedere.kv.cell import CellStore
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.txn.border import (
@@ -57,6 +58,31 @@ class _At:
         return self._commits.commit(intent)
 
 
+class _Store:
+    """Looks at the newest rows as a batch store would show them."""
+
+    def __init__(self, database: RowDatabase) -> None:
+        self._database = database
+
+    def scan(self, start: bytes, end: bytes) -> Iterator[list[Pair]]:
+        snapshot = self._database.commits.snapshot(self._database.position)
+        self._database.commits.release(snapshot)
+        return self._database.commits.reader(snapshot).scan(start, end)
+
+
+class _Visibility:
+    """What the embedded engine keeps for open snapshots; here there is only the number of them."""
+
+    undo: tuple[()] = ()
+
+    def __init__(self, commits: RowCommit) -> None:
+        self._commits = commits
+
+    @property
+    def open_count(self) -> int:
+        return sum(self._commits.node.snapshots.values())
+
+
 class RowDatabase:
     """One node on a CellStore."""
 
@@ -79,6 +105,8 @@ class RowDatabase:
             clock_us=lambda: time.time_ns() // 1000,
             participants_for=self.participants_for,
         )
+        self.store = _Store(self)
+        self.visibility = _Visibility(self.commits)
         self._suffix = os.urandom(4)
         self._numbers = itertools.count()
 

@@ -45,6 +45,7 @@ from belvedere.txn.schema import CATALOG_KEY
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 LOCK_ROUNDS_MAX = 8
+RECENT_ROWS_MAX = 10_000
 
 
 class RowCommit:
@@ -70,6 +71,7 @@ class RowCommit:
         self._catalog = catalogs.empty()
         self._read_at_least = 0
         self._want_latest = False
+        self._recent: dict[bytes, int] = {}
         self.round_trips = 0
         self.node = self.run(nodes.join(settings))
 
@@ -118,7 +120,10 @@ class RowCommit:
         return RowReader(self.run, at, at, snapshot.catalog, check_age)
 
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
-        """Nothing is known before the locks are held."""
+        """Only this node's own recent commits are known before the locks are held."""
+        changed = self._recent.get(key, 0)
+        if changed > snapshot.position:
+            raise Retry("row was changed", lost_to=changed, row=key.hex())
 
     def latest(self) -> int:
         """A position not older than any commit acknowledged anywhere before this call."""
@@ -156,10 +161,17 @@ class RowCommit:
             self._want_latest = self._want_latest or retry.message == "catalog changed"
             raise
         self._read_at_least = max(self._read_at_least, position)
+        self._remember(intent, position)
         changed = [c for c in intent.changes if c.relation == model.CATALOG_RELATION]
         if changed:
             self._publish_catalog(position)
         return Committed(position, time)
+
+    def _remember(self, intent: Intent, position: int) -> None:
+        for change in intent.changes[:RECENT_ROWS_MAX]:
+            self._recent[change.key] = position
+        if len(self._recent) > RECENT_ROWS_MAX:
+            self._recent = {}
 
     def _publish_catalog(self, position: int) -> None:
         """Write the version of a committed catalog change and wait until nobody works under an older
