@@ -174,11 +174,11 @@ class Writer:
         """One thing at random."""
         weights: dict[Callable[[], None], int] = {
             self._shopping: 60,
-            self._catalog: 6,
+            self.change_catalog: 6,
             self._trim: 5,
-            self._index: 3,
+            self.toggle_index: 3,
             self._count: 10,
-            self._backup: 2,
+            self.back_up: 2,
         }
         self.rng.choices(list(weights), list(weights.values()))[0]()
 
@@ -229,7 +229,7 @@ class Writer:
 
     def _shopping(self) -> None:
         statements = self.rng.choices(
-            [self.buy, self._change_email, self._swap_emails, self._cancel, self._log_event],
+            [self.buy, self.change_email, self.swap_emails, self.cancel, self.log_event],
             [5, 3, 1, 3, 2],
             k=self.rng.randint(1, 3),
         )
@@ -257,12 +257,12 @@ class Writer:
         for line in range(self.rng.randrange(4)):
             self._put(transaction, "item", (order, line, f"sku{self.rng.randrange(50)}"))
 
-    def _change_email(self, transaction: Transaction) -> None:
+    def change_email(self, transaction: Transaction) -> None:
         row = self._get(transaction, "customer", (self.rng.randrange(CUSTOMERS),))
         if row is not None:
             self._put(transaction, "customer", (row[0], self._email(), row[2]))
 
-    def _swap_emails(self, transaction: Transaction) -> None:
+    def swap_emails(self, transaction: Transaction) -> None:
         one, other = (
             self._get(transaction, "customer", (self.rng.randrange(CUSTOMERS),)) for _ in "ab"
         )
@@ -270,14 +270,14 @@ class Writer:
             self._put(transaction, "customer", (one[0], other[1], one[2]))
             self._put(transaction, "customer", (other[0], one[1], other[2]))
 
-    def _cancel(self, transaction: Transaction) -> None:
+    def cancel(self, transaction: Transaction) -> None:
         order = self.rng.randrange(ORDERS)
         for line in range(4):
             self._put(transaction, "item", None, (order, line))
         if self.rng.random() < 0.8:
             self._put(transaction, "orders", None, (order,))
 
-    def _log_event(self, transaction: Transaction) -> None:
+    def log_event(self, transaction: Transaction) -> None:
         table = self._table(transaction, "event")
         row = (f"event {self.rng.random()}", self.database.sequences.next_row_id(table.table.id))
         rows.insert(transaction, table, row)
@@ -328,7 +328,7 @@ class Writer:
 
     # -- everything else ----------------------------------------------------------------------
 
-    def _catalog(self) -> None:
+    def change_catalog(self) -> None:
         """Make, widen or drop a table."""
         name = f"extra{self.rng.randrange(3)}"
 
@@ -353,7 +353,7 @@ class Writer:
             padding = [None] * (len(table.table.columns) - 2)
             self._put(transaction, name, (number, value, *padding))
 
-    def _index(self) -> None:
+    def toggle_index(self) -> None:
         """Build an index over a table that has rows, or drop it; a unique one may be refused."""
         columns = self.rng.choice([("customer", "region"), ("orders", "note"), ("item", "sku")])
         unique = self.rng.random() < 0.3
@@ -378,7 +378,7 @@ class Writer:
             self.acks.note("trim", through=through)
             self.database.trim(through)
 
-    def _backup(self) -> None:
+    def back_up(self) -> None:
         """Take one, make a store of it at an earlier position, and throw both away."""
         name = f"{self.plan.directory.name}.backup{self.rng.randrange(10**9)}"
         beside = self.plan.directory.with_name(name)
