@@ -23,36 +23,35 @@ OnNode = Callable[[n.Node], n.Node]
 # -- one level of an expression --------------------------------------------------------------------
 
 
+_OPERANDS: dict[type[Any], Callable[[Any], tuple[e.Expression, ...]]] = {
+    e.Call: lambda one: one.arguments,
+    e.Coalesce: lambda one: one.arguments,
+    e.SequenceCall: lambda one: one.arguments,
+    e.And: lambda one: one.operands,
+    e.Or: lambda one: one.operands,
+    e.QuantifiedSubquery: lambda one: one.operands,
+    e.Cast: lambda one: (one.operand,),
+    e.Not: lambda one: (one.operand,),
+    e.Test: lambda one: (one.operand,),
+    e.IsDistinct: lambda one: (one.left, one.right),
+    e.Case: lambda one: (*(x for pair in one.whens for x in pair), one.default),
+    e.InList: lambda one: (one.operand, *one.items),
+    e.Quantified: lambda one: (one.operand, one.array),
+    e.Array: lambda one: one.items,
+}
+
+
 def operands(expression: e.Expression) -> tuple[e.Expression, ...]:
     """The expressions directly inside, sub-queries left out."""
-    match expression:
-        case e.Call() | e.Coalesce() | e.SequenceCall():
-            return expression.arguments
-        case e.And() | e.Or() | e.QuantifiedSubquery():
-            return expression.operands
-        case e.Cast() | e.Not() | e.Test():
-            return (expression.operand,)
-        case e.IsDistinct():
-            return (expression.left, expression.right)
-        case e.Case():
-            pairs = [one for pair in expression.whens for one in pair]
-            return (*pairs, expression.default)
-        case e.InList():
-            return (expression.operand, *expression.items)
-        case e.Quantified():
-            return (expression.operand, expression.array)
-        case e.Array():
-            return expression.items
-        case _:
-            return ()
+    give = _OPERANDS.get(type(expression))
+    return () if give is None else give(expression)
+
+
+_WITH_SUBPLAN = (e.ScalarSubquery, e.Exists, e.QuantifiedSubquery, e.ArraySubquery)
 
 
 def subplan(expression: e.Expression) -> n.Node | None:
-    match expression:
-        case e.ScalarSubquery() | e.Exists() | e.QuantifiedSubquery() | e.ArraySubquery():
-            return expression.plan
-        case _:
-            return None
+    return expression.plan if isinstance(expression, _WITH_SUBPLAN) else None
 
 
 def rebuild(expression: e.Expression, change: OnExpression) -> e.Expression:
@@ -96,12 +95,10 @@ def with_operands(expression: e.Expression, new: tuple[e.Expression, ...]) -> e.
 
 
 def with_subplan(expression: e.Expression, change: OnNode) -> e.Expression:
-    match expression:
-        case e.ScalarSubquery() | e.Exists() | e.QuantifiedSubquery() | e.ArraySubquery():
-            changed = change(expression.plan)
-            return expression if changed is expression.plan else replace(expression, plan=changed)
-        case _:
-            return expression
+    if not isinstance(expression, _WITH_SUBPLAN):
+        return expression
+    changed = change(expression.plan)
+    return expression if changed is expression.plan else replace(expression, plan=changed)
 
 
 # -- one level of a plan ---------------------------------------------------------------------------

@@ -152,14 +152,28 @@ def unknown_table(catalog: Catalog, name: str, at: int) -> InvalidInput:
     )
 
 
+_STORED_MAX = 4096
+_stored_relations: dict[tuple[int, str], tuple[Table | View, Relation]] = {}
+
+
 def _stored(found: Table | View, own: str, schema: str) -> Relation:
-    """A base table or view; hidden columns are in the row but have no name."""
+    """A base table or view; hidden columns are in the row but have no name.
+
+    Kept per catalog object, since every statement on the table needs the same.
+    """
+    known = _stored_relations.get((id(found), schema))
+    if known is not None and known[0] is found:
+        return known[1]
     live = [column for column in found.columns if not column.dropped]
     fields = tuple([n.Field(column.name, column.type) for column in live])
     slots = tuple([column.slot for column in live])
     names = tuple(["" if column.hidden else column.name for column in live])
     node = n.Scan(found.id, own, slots, fields)
-    return source_relation(node, own, names, schema, found)
+    relation = source_relation(node, own, names, schema, found)
+    if len(_stored_relations) >= _STORED_MAX:
+        _stored_relations.clear()
+    _stored_relations[id(found), schema] = (found, relation)
+    return relation
 
 
 def _plain_view(binder: Binder, view: PlainView, schema: str) -> Relation:

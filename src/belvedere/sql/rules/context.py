@@ -1,4 +1,4 @@
-"""What rules get beside the plan, and how a rule reaches the plans inside expressions."""
+"""What rules get beside the plan, and how the plans inside expressions are reached."""
 
 from __future__ import annotations
 
@@ -24,15 +24,6 @@ class Context:
 
 
 Rule = Callable[[n.Node, Context], n.Node]
-
-
-def everywhere(rule: Rule) -> Rule:
-    """The rule applied to the plan, and then to every plan inside its expressions."""
-
-    def apply(plan: n.Node, context: Context) -> n.Node:
-        return inside_expressions(rule(plan, context), lambda inner: apply(inner, context))
-
-    return apply
 
 
 def inside_expressions(plan: n.Node, change: Callable[[n.Node], n.Node]) -> n.Node:

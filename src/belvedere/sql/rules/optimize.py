@@ -5,7 +5,7 @@ from __future__ import annotations
 from belvedere.plan import nodes as n
 from belvedere.sql.rules.choose_access import choose_access
 from belvedere.sql.rules.choose_joins import choose_joins
-from belvedere.sql.rules.context import Context, Rule, everywhere
+from belvedere.sql.rules.context import Context, Rule, inside_expressions
 from belvedere.sql.rules.decorrelate import decorrelate
 from belvedere.sql.rules.fold_constants import fold_constants
 from belvedere.sql.rules.inline_ctes import inline_ctes
@@ -24,23 +24,24 @@ def answer_from_view(plan: n.Node, context: Context) -> n.Node:
 
 RULES: tuple[Rule, ...] = (
     inline_ctes,
-    everywhere(fold_constants),
-    everywhere(decorrelate),
-    everywhere(push_predicates),
-    everywhere(answer_from_view),
-    everywhere(order_joins),
-    everywhere(simplify_projects),
-    everywhere(prune_columns),
-    everywhere(simplify_projects),
-    everywhere(choose_access),
-    everywhere(choose_joins),
-    everywhere(order_by_key),
-    everywhere(top_n),
-    everywhere(simplify_projects),
+    fold_constants,
+    decorrelate,
+    push_predicates,
+    answer_from_view,
+    order_joins,
+    simplify_projects,
+    prune_columns,
+    simplify_projects,
+    choose_access,
+    choose_joins,
+    order_by_key,
+    top_n,
+    simplify_projects,
 )
 
 
 def optimize(plan: n.Node, context: Context) -> n.Node:
+    """The plan improved, then each plan that is left inside its expressions."""
     for rule in RULES:
         plan = rule(plan, context)
-    return plan
+    return inside_expressions(plan, lambda inner: optimize(inner, context))
