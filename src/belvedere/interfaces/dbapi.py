@@ -161,11 +161,11 @@ class Connection:
         self._session.cancel()
 
     def close(self) -> None:
-        """Give up what is not committed, and the store if nobody else has it open. Idempotent."""
+        """Give up what is not committed, and the store if nobody else has it open."""
         with self._lock:
-            if not self._session.closed:
-                self._session.close()
-                stores.release(self._store)
+            self._require_open()
+            self._session.close()
+            stores.release(self._store)
 
     def _require_open(self) -> None:
         if self._session.closed:
@@ -176,9 +176,9 @@ class Connection:
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         """Commit, or roll back after an exception; then close."""
+        if self._session.closed:
+            return
         try:
-            if self._session.closed:
-                return
             if kind is None:
                 self.commit()
             else:

@@ -124,7 +124,7 @@ def _parsed(
 
 
 def _copy_out(session: Session, transaction: Transaction, statement: s.Copy) -> Result:
-    compiled = compile_plan(transaction.catalog, statement.plan)
+    compiled = compile_plan(transaction.catalog, session.planned(statement.plan))
     rows = compiled(session.new_run(transaction, ()))
     names = [field.name for field in statement.plan.fields]
     types = [field.type for field in statement.plan.fields]

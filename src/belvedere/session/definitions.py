@@ -368,7 +368,8 @@ def _fill(session: Session, transaction: Transaction, statement: d.CreateTableAs
     schema = statement.name.schema or PUBLIC
     table = transaction.catalog.expect(Table, statement.name.name, schema)
     compiled = compiled_table(transaction.catalog, table.id)
-    made = compile_plan(transaction.catalog, statement.plan)(session.new_run(transaction, ()))
+    plan = session.planned(statement.plan)
+    made = compile_plan(transaction.catalog, plan)(session.new_run(transaction, ()))
     count = 0
     for row in list(made):
         rows.insert(transaction, compiled, (*row, session.services.row_id(table.id)))

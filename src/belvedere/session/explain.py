@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.graph import root_table
 from belvedere.errors import Unsupported
-from belvedere.execution.choose import Tier, choose, estimated_rows
+from belvedere.execution.choose import Tier, estimated_rows
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
@@ -39,14 +39,17 @@ def run(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Re
         raise Unsupported(f"EXPLAIN of {type(data).__name__}")
     lines = []
     measures: dict[int, _Measure] = {}
+    entry = _prepared(session, data, statement.source, measures)
+    data, choice = entry.data, entry.choice
     if statement.analyze:
-        lines += _analyzed(session, data, statement.source, parameters, measures)
-    choice = choose(data.plan, session.settings.tier, session.shared.size_of)
+        started = time.perf_counter()
+        session.run_data(entry, parameters)
+        lines.append(f"execution time: {(time.perf_counter() - started) * 1000:.3f} ms")
 
     def note(node: n.Node) -> str:
         text = f"(rows={max(1, round(estimated_rows(node, session.shared.size_of)))})"
         found = measures.get(id(node))
-        if found is not None:
+        if found is not None and found.loops:
             spent = found.seconds * 1000
             text += f" (actual rows={found.rows} loops={found.loops} time={spent:.3f} ms)"
         return text
@@ -59,22 +62,14 @@ def run(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Re
     return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
 
 
-def _analyzed(
-    session: Session,
-    data: s.DataPlan,
-    text: str,
-    parameters: Sequence[Any],
-    measures: dict[int, _Measure],
-) -> list[str]:
+def _prepared(
+    session: Session, data: s.DataPlan, text: str, measures: dict[int, _Measure]
+) -> Prepared:
     def wrap(node: n.Node, rows: Rows) -> Rows:
         measure = measures.setdefault(id(node), _Measure())
         return lambda run: _measured(rows, run, measure)
 
-    record = session.shared.statistics.record_for(text)
-    entry = Prepared(session.catalog, data, session.settings.tier, session.shared, record, wrap)
-    started = time.perf_counter()
-    session.run_data(entry, parameters)
-    return [f"execution time: {(time.perf_counter() - started) * 1000:.3f} ms"]
+    return session.prepare(data, text, wrap=wrap)
 
 
 def _measured(rows: Rows, run: Run, measure: _Measure) -> Iterator[Row]:

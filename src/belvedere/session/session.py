@@ -23,8 +23,10 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import compiled_index
 from belvedere.errors import Error, InvalidInput, Retry, Unsupported
 from belvedere.execution.choose import Tier
+from belvedere.execution.direct.compile import Wrap
 from belvedere.execution.run import Interrupt, Run
 from belvedere.plan.functions.function import Environment
+from belvedere.plan.nodes import Node
 from belvedere.session import front, utility, views
 from belvedere.session.freshness import Freshness, FreshnessKind, parse_freshness
 from belvedere.session.prepared import Prepared
@@ -34,6 +36,9 @@ from belvedere.session.settings import Settings
 from belvedere.session.shared import Shared
 from belvedere.session.transactions import TransactionState
 from belvedere.session.virtual import VirtualTables
+from belvedere.sql.bind.statement import TEXTS
+from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.optimize import optimize
 from belvedere.sql.statements import DataPlan, Prepare
 from belvedere.txn.constraints import ForeignKeyParticipant
 from belvedere.txn.transaction import Transaction
@@ -209,16 +214,24 @@ class Session:
             return self.run_data(entry, parameters)
         return utility.run(self, statement, parameters)
 
-    def prepare(self, data: DataPlan, text: str, tier: Tier | None = None) -> Prepared:
+    def planned(self, plan: Node) -> Node:
+        """The plan over what is stored, by the optimizer's rules."""
+        catalog = self.catalog
+        readable = views.readable_plan(self, catalog, plan)
+        return optimize(readable, Context(catalog, TEXTS, self.shared.table_statistics))
+
+    def prepare(
+        self, data: DataPlan, text: str, tier: Tier | None = None, wrap: Wrap | None = None
+    ) -> Prepared:
         record = self.shared.statistics.record_for(text)
         deferred = views.deferred_in(self.catalog, data.plan)
-        data = replace(data, plan=views.readable_plan(self, self.catalog, data.plan))
         return Prepared(
             self.catalog,
-            data,
+            replace(data, plan=self.planned(data.plan)),
             tier or self.settings.tier,
             self.shared,
             record,
+            wrap,
             deferred=deferred,
         )
 

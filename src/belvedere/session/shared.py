@@ -89,6 +89,7 @@ class Shared:
         self.plans = PlanCache(PLANS_KEPT)
         self._sizes: dict[int, tuple[int, float]] = {}
         self._published: tuple[object, Reader] | None = None
+        self.table_statistics = TableStatistics(self)
 
     def newest_reader(self) -> Reader:
         """A reader of what is published now, for one get: it holds no snapshot, so a second read
@@ -128,6 +129,22 @@ class Shared:
 
     def close(self) -> None:
         self.engine.close()
+
+
+class TableStatistics:
+    """What the optimizer is told: about how many rows a relation has."""
+
+    def __init__(self, shared: Shared) -> None:
+        self._shared = shared
+
+    def rows(self, relation: int) -> float | None:
+        return self._shared.size_of(relation)
+
+    def distinct(self, relation: int, slot: int) -> float | None:
+        return None
+
+    def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
+        return None
 
 
 class PlanCache:
