@@ -55,15 +55,16 @@ class Call:
 
 
 def parser_for(sql_type: SqlType) -> object:
-    if sql_type.kind is Kind.CHAR:
-        return lambda text: text.ljust(5)
+    if sql_type.kind is Kind.CHAR and sql_type.length is not None:
+        length = sql_type.length
+        return lambda text: text.ljust(length)
     return parser(sql_type)
 
 
 def literal(sql_type: SqlType, text: str | None) -> str:
     name = type_name(sql_type)
-    if name == "bpchar":
-        name = "char(5)"
+    if name == "bpchar" and sql_type.length is not None:
+        name = f"char({sql_type.length})"
     if text is None:
         return f"NULL::{name}"
     return f"{quote(text)}::{name}"

@@ -6,6 +6,7 @@ import pytest
 
 from belvedere.plan.functions import Function, FunctionKind, registry
 from belvedere.plan.functions.casts import Context, base_casts
+from belvedere.plan.functions.encodings import quote_identifier
 from belvedere.plan.functions.function import type_name
 from belvedere.plan.functions.registry import is_operator
 from belvedere.types import SqlType
@@ -137,3 +138,11 @@ def test_operators_are_told_from_names() -> None:
     assert is_operator("+")
     assert is_operator("is distinct from")
     assert not is_operator("lower")
+
+
+def test_reserved_words_are_quoted_as_in_postgres(postgres: Postgres) -> None:
+    words = [word for (word,) in postgres.run("SELECT word FROM pg_get_keywords()").rows]
+    assert len(words) > 400
+    expected = postgres.evaluate([f"quote_ident('{word}')" for word in words])
+    wrong = [w for w, value in zip(words, expected) if quote_identifier(w) != value.text]
+    assert not wrong
