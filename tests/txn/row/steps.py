@@ -1,0 +1,57 @@
+"""Short words for tests of single steps: run one on a store, with a clock that stands still."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from belvedere.kv.cell import Driver, Step
+from belvedere.kv.doubles.cells import MemoryCells
+from belvedere.txn.row import advance, cells, layout
+from belvedere.txn.row.commit import Work
+from belvedere.txn.row.locks import Lock
+from belvedere.txn.row.node import Node, Settings
+
+TABLE = b"\x10\x00\x00\x00\x64"
+
+
+class Bench:
+    """A store, a clock to be moved by hand, and as many nodes as wanted."""
+
+    def __init__(self, **settings: Any) -> None:
+        self.store = MemoryCells()
+        self.now = 0.0
+        self.settings = Settings(**settings)
+        self.round_trips = 0
+
+    def node(self, id_: int) -> Node:
+        return Node(id_, self.settings)
+
+    def run(self, step: Step[Any]) -> Any:
+        driver = Driver(self.store, lambda: self.now, self._sleep, 2.0)
+        try:
+            return driver.run(step)
+        finally:
+            self.round_trips = driver.round_trips
+
+    def _sleep(self, seconds: float) -> None:
+        self.now += seconds
+
+
+def key(name: str) -> bytes:
+    return TABLE + name.encode()
+
+
+def root(name: str) -> bytes:
+    return layout.lock_row("root", name.encode())
+
+
+def work(name: str, at: int, *rows: str, value: bytes = b"v", **more: Any) -> Work:
+    """A transaction that writes `rows`, each under its own root lock."""
+    more.setdefault("locks", tuple(Lock(root(row)) for row in rows))
+    more.setdefault("writes", tuple(cells.put(key(row), {b"c": value}) for row in rows))
+    return Work(name.encode(), at, 0, **more)
+
+
+def latest(bench: Bench, node: Node) -> int:
+    found: int = bench.run(advance.latest(node))
+    return found

@@ -1,0 +1,135 @@
+"""A store whose rows somebody else altered: the statement that meets it names the row, and overwrites
+nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from belvedere.errors import Corruption
+from belvedere.kv.cell import Get, Mutate, Put
+from belvedere.txn.row import advance, cells, commit, layout, read, sweep
+from tests.txn.row.steps import Bench, key, latest, root, work
+
+
+def alter(bench: Bench, row: bytes, column: bytes, value: bytes, timestamp: int = 1) -> None:
+    bench.store.mutate(Mutate(row, (Put(column, timestamp, value),)))
+
+
+def refused(bench: Bench, row: bytes, act: Callable[[], Any]) -> None:
+    before = dict(bench.store.rows())
+    with pytest.raises(Corruption) as caught:
+        act()
+    assert caught.value.facts["row"] == row.hex()
+    after = bench.store.rows()
+    assert after.get(row) == before.get(row), "the altered row was overwritten"
+
+
+def write(bench: Bench) -> Any:
+    return bench.run(commit.commit(bench.node(1), work("t", 0, "x")))
+
+
+@pytest.mark.parametrize("value", [b"garbage", b"\x93\x01\x02\x03", b"\xc0"])
+def test_a_lock_value_of_unknown_form(value: bytes) -> None:
+    bench = Bench()
+    alter(bench, root("x"), layout.HOLDERS, value)
+    refused(bench, root("x"), lambda: write(bench))
+    assert bench.store.get(Get(layout.COUNTER_ROW)) == ()
+    refused(bench, root("x"), lambda: bench.run(sweep.sweep(bench.node(2))))
+
+
+@pytest.mark.parametrize("cut", [0, 5, 20])
+def test_a_log_row_with_a_bad_checksum(cut: int) -> None:
+    bench = Bench()
+    write(bench)
+    row = layout.log_row(1, bench.settings.lanes)
+    stored = next(c.value for c in bench.store.get(Get(row)) if c.column == layout.RECORD)
+    bad = stored[:cut] + bytes((stored[cut] ^ 1,)) + stored[cut + 1 :]
+    alter(bench, row, layout.RECORD, bad)
+    refused(bench, row, lambda: latest(bench, bench.node(2)))
+    alter(bench, row, layout.RECORD, stored[:7])
+    refused(bench, row, lambda: latest(bench, bench.node(2)))
+
+
+def test_a_log_row_that_belongs_to_somebody_else() -> None:
+    bench = Bench()
+    write(bench)
+    row = layout.log_row(1, bench.settings.lanes)
+    alter(bench, row, layout.OWNER, (99).to_bytes(8))
+    refused(bench, row, lambda: latest(bench, bench.node(2)))
+
+
+def test_cells_newer_than_the_counter() -> None:
+    bench = Bench()
+    write(bench)
+    at = latest(bench, bench.node(1))
+    alter(bench, key("x"), cells.MARKER, b"+" + (900).to_bytes(8), timestamp=900)
+    later = work("later", 1000, "x")
+    refused(bench, key("x"), lambda: bench.run(commit.commit(bench.node(1), later)))
+    assert bench.run(sweep.held_locks()) == []
+    assert bench.run(read.row(key("x"), at)) is not None, "readers of the past are not disturbed"
+
+
+@pytest.mark.parametrize(
+    ("row", "column", "value"),
+    [
+        (layout.POSITION_ROW, layout.POSITIONS, b"\xff"),
+        (layout.POSITION_ROW, layout.DELAY, b"soon"),
+        (layout.FLOOR_ROW, layout.FLOORS, b"none"),
+        (layout.CATALOG_ROW, layout.VERSION, b"7"),
+    ],
+)
+def test_altered_system_rows(row: bytes, column: bytes, value: bytes) -> None:
+    bench = Bench()
+    write(bench)
+    alter(bench, row, column, value)
+
+    def everything() -> None:
+        at = latest(bench, bench.node(2))
+        bench.run(commit.commit(bench.node(2), work("u", at, "x")))
+
+    refused(bench, row, everything)
+
+
+def test_more_applied_than_handed_out() -> None:
+    bench = Bench()
+    write(bench)
+    alter(bench, layout.POSITION_ROW, layout.POSITIONS, layout.encode(layout.Positions(9, 9)))
+    refused(bench, layout.POSITION_ROW, lambda: latest(bench, bench.node(2)))
+
+
+def test_a_marker_of_unknown_form() -> None:
+    bench = Bench()
+    write(bench)
+    at = latest(bench, bench.node(1))
+    alter(bench, key("x"), cells.MARKER, b"?", timestamp=1)
+    refused(bench, key("x"), lambda: bench.run(read.row(key("x"), at)))
+    refused(bench, key("x"), lambda: bench.run(commit.commit(bench.node(1), work("u", at, "x"))))
+
+
+def test_a_heartbeat_of_unknown_form_is_named() -> None:
+    bench = Bench()
+    step, sent = commit.commit(bench.node(1), work("t", 0, "x")), None
+    operation = step.send(sent)
+    while not getattr(operation, "row", b"").startswith(layout.LOCKS):
+        operation = step.send(0.0)
+    bench.run(iter_one(operation))
+    row = layout.heartbeat_row(1)
+    alter(bench, row, layout.BEAT, b"dead")
+    refused(bench, row, lambda: bench.run(commit.commit(bench.node(2), work("u", 0, "x"))))
+
+
+def iter_one(operation: Any) -> Any:
+    yield operation
+
+
+def test_nothing_is_altered_by_reading() -> None:
+    bench = Bench()
+    write(bench)
+    latest(bench, bench.node(1))
+    before = dict(bench.store.rows())
+    bench.run(advance.snapshot(bench.node(2)))
+    bench.run(read.row(key("x"), 1))
+    assert bench.store.rows() == before

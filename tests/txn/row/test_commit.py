@@ -1,0 +1,302 @@
+"""The commit step by step: what it costs, what it refuses, what it leaves."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from belvedere.errors import InvalidInput, Retry, Unavailable
+from belvedere.kv.cell import (
+    Acknowledge,
+    Begin,
+    CheckAndMutate,
+    Get,
+    Now,
+    Pause,
+    Put,
+    ReplyLost,
+    Step,
+    changes_something,
+    execute,
+)
+from belvedere.kv.doubles.cells import MemoryCells
+from belvedere.txn.row import advance, barrier, cells, commit, layout, log, read, sweep
+from belvedere.txn.row.commit import Expect
+from belvedere.txn.row.forget import forget
+from belvedere.txn.row.locks import Lock
+from tests.txn.row.steps import TABLE, Bench, key, latest, root, work
+
+
+def count_steps(store: MemoryCells, step: Step[Any]) -> tuple[int, int]:
+    """Sequential round trips before and after the acknowledgement."""
+    counts, part, sent = [0, 0], 0, None
+    while True:
+        try:
+            operation = step.send(sent)
+        except StopIteration:
+            return counts[0], counts[1]
+        sent = None
+        if isinstance(operation, Acknowledge):
+            part = 1
+        elif isinstance(operation, Now):
+            sent = 0.0
+        elif not isinstance(operation, Begin | Pause):
+            counts[part] += 1
+            sent = execute(store, operation)
+
+
+@pytest.mark.parametrize("rows", [1, 10])
+def test_a_one_lock_transaction_takes_five_steps_and_two_after(rows: int) -> None:
+    bench = Bench()
+    names = [f"x{n}" for n in range(rows)]
+    writes = tuple(cells.put(key(name), {b"c": b"v"}) for name in names)
+    one_lock = work("t", 0, locks=(Lock(root("x")),), writes=writes)
+    before, after = count_steps(bench.store, commit.commit(bench.node(1), one_lock))
+    print(f"{rows} rows under one lock: {before} steps before the acknowledgement, {after} after")
+    assert (before, after) == (5, 2)
+
+
+def test_a_commit_is_seen_whole_and_frees_its_locks() -> None:
+    bench = Bench()
+    node = bench.node(1)
+    position = bench.run(commit.commit(node, work("t", 0, "x", "y")))
+    assert latest(bench, bench.node(2)) == position == 1
+    found = bench.run(read.rows([key("x"), key("y")], 1))
+    assert [row.columns for row in found] == [{b"c": b"v"}] * 2
+    assert bench.run(read.rows([key("x")], 0)) == [None]
+    assert bench.run(sweep.held_locks()) == []
+    assert bench.run(commit.outcome(node, b"t")) == 1
+    assert bench.run(commit.outcome(node, b"other")) is None
+
+
+def test_a_row_changed_since_the_snapshot_is_a_conflict_also_when_deleted_or_set_null() -> None:
+    bench = Bench()
+    node = bench.node(1)
+    bench.run(commit.commit(node, work("a", 0, "x")))
+    for n, write in enumerate((cells.delete(key("x")), cells.put(key("x"), {b"c": None}))):
+        at = latest(bench, node)
+        position = bench.run(commit.commit(node, work(f"b{n}", at, "x", writes=(write,))))
+        with pytest.raises(Retry) as lost:
+            bench.run(commit.commit(node, work(f"c{n}", at, "x")))
+        assert lost.value.lost_to == position
+        assert bench.run(sweep.held_locks()) == []
+
+
+def test_columns_of_an_earlier_life_of_a_key_do_not_come_back() -> None:
+    bench = Bench()
+    node = bench.node(1)
+    full = cells.put(key("x"), {b"c": b"1", b"d": b"2"})
+    bench.run(commit.commit(node, work("a", 0, "x", writes=(full,))))
+    gone = (cells.delete(key("x")),)
+    bench.run(commit.commit(node, work("b", latest(bench, node), "x", writes=gone)))
+    bench.run(commit.commit(node, work("c", latest(bench, node), "x")))
+    at = latest(bench, node)
+    assert bench.run(read.row(key("x"), at)).columns == {b"c": b"v"}
+    assert bench.run(read.row(key("x"), at - 1)) is None
+    assert bench.run(read.row(key("x"), at - 2)).columns == {b"c": b"1", b"d": b"2"}
+    only_c = (cells.put(key("x"), {b"d": b"3"}),)
+    bench.run(commit.commit(node, work("d", at, "x", writes=only_c)))
+    assert bench.run(read.row(key("x"), latest(bench, node))).columns == {b"c": b"v", b"d": b"3"}
+
+
+def test_expectations_are_checked_once_the_locks_are_held() -> None:
+    bench = Bench()
+    node = bench.node(1)
+    parent = Expect(key("p"), True, InvalidInput("no parent"))
+    with pytest.raises(InvalidInput, match="no parent"):
+        bench.run(commit.commit(node, work("a", 0, "x", expects=(parent,))))
+    assert bench.run(sweep.held_locks()) == []
+    bench.run(commit.commit(node, work("b", 0, "p")))
+    bench.run(commit.commit(node, work("c", 0, "x", expects=(parent,))))
+
+
+def test_holders_of_one_side_share_a_lock_and_exclude_the_other_side() -> None:
+    bench = Bench(lock_wait_seconds_max=0.1, lease_seconds=100.0)
+    guard = layout.lock_row("guard", b"p")
+
+    def holding(name: str, side: int) -> Step[Any]:
+        return commit.commit(bench.node(side * 10 + len(name)), work(name, 0, locks=(Lock(guard, side),)))
+
+    def paused_at_increment(step: Step[Any]) -> None:
+        sent = None
+        while True:
+            operation = step.send(sent)
+            if type(operation).__name__ == "Increment":
+                return
+            sent = 0.0 if isinstance(operation, Now) else None
+            if not isinstance(operation, Now | Begin | Pause):
+                sent = execute(bench.store, operation)
+
+    paused_at_increment(holding("a", 1))
+    paused_at_increment(holding("bb", 1))
+    assert len(bench.run(sweep.held_locks())) == 2
+    for other in (2, 0):
+        with pytest.raises(Retry, match="lock wait timed out"):
+            bench.run(holding("c", other))
+    assert len(bench.run(sweep.held_locks())) == 2
+
+
+def test_a_record_too_large_for_a_cell_goes_to_chunk_rows_and_is_put_together_again() -> None:
+    bench = Bench(record_bytes_max=100)
+    bench.run(commit.commit(bench.node(1), work("a", 0, "x", value=b"v" * 1000)))
+    entry = log.read_entry(bench.node(2), 1, bench.store.get(Get(layout.log_row(1, 16))))
+    assert entry is not None
+    whole = bench.run(log.whole(bench.node(2), entry))
+    assert whole.writes[0].cells == ((b"c", b"v" * 1000),)
+    at = latest(bench, bench.node(2))
+    bench.run(forget(bench.node(2), TABLE, b"\x11", at, at))
+    left = [row for row, _ in bench.store.rows().items() if row[:1] == layout.CHUNKS]
+    assert all(not bench.store.get(Get(row)) for row in left)
+
+
+def test_a_reply_lost_below_the_trim_floor_is_answered_by_the_outcome_cell_or_not_at_all() -> None:
+    bench = Bench()
+    node = bench.node(1)
+    bench.run(commit.commit(node, work("a", 0, "x")))
+    record = layout.Record(node.id * layout.ATTEMPTS_PER_NODE + 1, b"a", 0, 0, ())
+    at = latest(bench, node)
+    bench.run(forget(bench.node(2), TABLE, b"\x11", at, at))
+    assert bench.run(log.resolve_doubt(node, 1, record)) is True
+    nobody = layout.Record(77, b"nobody", 0, 0, ())
+    with pytest.raises(Unavailable, match="unknown") as caught:
+        bench.run(log.resolve_doubt(node, 1, nobody))
+    assert caught.value.sqlstate == "08007"
+
+
+def test_a_closed_writer_keeps_its_locks_and_commits_at_a_new_position() -> None:
+    bench = Bench()
+    node, step, sent, closed = bench.node(1), None, None, False
+    step = commit.commit(node, work("a", 0, "x"))
+    while True:
+        try:
+            operation = step.send(sent)
+        except StopIteration as stop:
+            assert stop.value == 2
+            break
+        sent = 0.0 if isinstance(operation, Now) else None
+        if isinstance(operation, Now | Begin | Pause | Acknowledge):
+            continue
+        row = getattr(operation, "row", b"")
+        if row.startswith(layout.LOG) and not closed and changes_something(operation):
+            closed = True
+            bench.run(log.close(bench.node(2), 1))
+        sent = execute(bench.store, operation)
+    assert node.counts["live writers closed"] == 1
+    assert latest(bench, bench.node(3)) == 2
+    assert bench.run(read.row(key("x"), 2)).columns == {b"c": b"v"}
+
+
+def test_a_reader_finishes_what_a_dead_writer_committed() -> None:
+    bench = Bench(lease_seconds=10.0)
+    step, sent = commit.commit(bench.node(1), work("a", 0, "x", "y")), None
+    while True:
+        operation = step.send(sent)
+        if isinstance(operation, Acknowledge):
+            break
+        sent = 0.0 if isinstance(operation, Now) else None
+        if not isinstance(operation, Now | Begin | Pause):
+            sent = execute(bench.store, operation)
+    reader = bench.node(2)
+    assert latest(bench, reader) == 1
+    found = bench.run(read.rows([key("x"), key("y")], 1))
+    assert [row.columns for row in found] == [{b"c": b"v"}] * 2
+    assert len(bench.run(sweep.held_locks())) == 2
+    bench.run(sweep.sweep(reader))
+    bench.now += 11.0
+    assert bench.run(sweep.sweep(reader)) == 2
+    assert bench.run(sweep.held_locks()) == []
+
+
+def test_a_snapshot_below_the_floor_is_told_so() -> None:
+    bench = Bench()
+    node = bench.node(1)
+    bench.run(commit.commit(node, work("a", 0, "x")))
+    at = latest(bench, node)
+    bench.run(forget(bench.node(2), TABLE, b"\x11", at, at))
+    with pytest.raises(Retry, match="snapshot too old"):
+        bench.run(commit.commit(node, work("b", 0, "y")))
+    with pytest.raises(Unavailable, match="snapshot too old"):
+        bench.run(read.check_floor(0))
+    bench.run(read.check_floor(at))
+
+
+def test_an_open_snapshot_holds_the_floor_of_live_nodes() -> None:
+    bench = Bench()
+    node = bench.node(1)
+    bench.run(commit.commit(node, work("a", 0, "x")))
+    at = latest(bench, node)
+    node.open_snapshot(at)
+    bench.run(nodes_beat(node))
+    bench.run(commit.commit(node, work("b", at, "x")))
+    later = latest(bench, node)
+    floors = bench.run(forget(bench.node(2), TABLE, b"\x11", later, later))
+    assert floors.versions == at
+    assert bench.run(read.row(key("x"), at)) is not None
+
+
+def nodes_beat(node: Any) -> Step[None]:
+    from belvedere.txn.row import node as nodes
+
+    return nodes.beat(node)
+
+
+def test_a_writer_under_an_older_catalog_is_refused_and_the_barrier_outlasts_it() -> None:
+    bench = Bench(lease_seconds=10.0)
+    node = bench.node(1)
+    assert bench.run(barrier.change_version(node, 0)) == 1
+    with pytest.raises(Retry, match="catalog changed"):
+        bench.run(commit.commit(node, work("a", 0, "x")))
+    with pytest.raises(Retry, match="catalog changed"):
+        bench.run(barrier.change_version(node, 0))
+    bench.run(barrier.raise_version(7))
+    bench.run(barrier.raise_version(5))
+    assert bench.run(barrier.read_version()) == 7
+    assert bench.run(barrier.barrier(node, 7)) == 0
+
+
+def test_a_lost_increment_leaves_a_hole_that_readers_close() -> None:
+    bench = Bench()
+    bench.store.increment(commit.Increment(layout.COUNTER_ROW, layout.NUMBER))
+    position = bench.run(commit.commit(bench.node(1), work("a", 0, "x")))
+    assert position == 2
+    reader = bench.node(2)
+    assert latest(bench, reader) == 2
+    assert reader.counts["closed"] == 1
+    assert bench.now > 0, "it was waited for first"
+
+
+def test_log_readers_decide_without_applying() -> None:
+    bench = Bench()
+    bench.run(commit.commit(bench.node(1), work("a", 0, "x")))
+    assert bench.run(advance.decide_through(bench.node(2), 1)) == 1
+    positions, _, _ = bench.run(advance.read_positions())
+    assert (positions.decided, positions.applied) == (1, 0)
+
+
+def test_replies_that_stay_lost_end_in_unknown_and_never_in_aborted() -> None:
+    class Mute(MemoryCells):
+        def check_and_mutate(self, mutate: CheckAndMutate) -> bool:
+            answer = super().check_and_mutate(mutate)
+            if mutate.row.startswith(layout.LOG):
+                raise ReplyLost("reply lost")
+            return answer
+
+    bench = Bench()
+    bench.store = Mute()
+    with pytest.raises(Unavailable, match="outcome of the transaction is unknown"):
+        bench.run(commit.commit(bench.node(1), work("a", 0, "x")))
+    quiet = MemoryCells()
+    for row, state in bench.store.rows().items():
+        for column, versions in state:
+            for timestamp, value in versions.cells:
+                quiet.mutate(layout_put(row, column, timestamp, value))
+    bench.store = quiet
+    assert latest(bench, bench.node(2)) == 1
+    assert bench.run(commit.outcome(bench.node(2), b"a")) == 1
+
+
+def layout_put(row: bytes, column: bytes, timestamp: int, value: bytes) -> Any:
+    from belvedere.kv.cell import Mutate
+
+    return Mutate(row, (Put(column, timestamp, value),))
