@@ -162,6 +162,10 @@ class Database:
                 if not attempt:
                     raise
                 at_least = lost.lost_to
+            except Unavailable as error:
+                retry = failpoints.armed and failpoints.planted("retry_unknown")
+                if error.sqlstate != "08007" or not retry:
+                    raise
             finally:
                 transaction.rollback()
         raise AssertionError("unreachable")

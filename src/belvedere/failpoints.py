@@ -78,6 +78,8 @@ PLANTED = {
     "retry_unknown": "a commit of unknown outcome is tried again",
     "catalog_before_data": "a catalog change is visible before it is committed",
     "length_unchecked": "a record's length field is believed",
+    "decimal_key_by_text": "a numeric key is its text, so 1.0 and 1.00 are two keys",
+    "negative_zero_by_bits": "a float key is its bits, so 0.0 and -0.0 are two keys",
     "savepoint_keeps_changes": "ROLLBACK TO does not take the changes back",
     "incarnation_kept": "an unclean stop without durability keeps the incarnation",
     "view_batch_twice": "a maintenance batch is applied again after a restart",

@@ -212,7 +212,12 @@ class BatchCommit:
             derived = self._derive(participants, changes, catalog)  # type: ignore[arg-type]
             batch += derived
         successor = Snapshot(batch_number + 1, position, catalog, record_hash(record))
+        schema_change = catalog is not self._visibility.written.catalog
+        if schema_change and failpoints.armed and failpoints.planted("catalog_before_data"):
+            self._visibility.published = self._visibility.published._replace(catalog=catalog)
         self._write(batch, successor, lambda: self._images(changes, derived), 1)
+        if schema_change and failpoints.armed:
+            failpoints.hit("catalog.after")
         self._remember(intent.transaction, position)
         return successor
 
