@@ -7,8 +7,9 @@ name).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
 
 from belvedere.catalog.model import Action
 from belvedere.types import SqlType
@@ -31,8 +32,7 @@ Options = tuple[tuple[str, str], ...]
 # -- columns and constraints -----------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SequenceOptions:
+class SequenceOptions(msgspec.Struct, frozen=True):
     """None: not said."""
 
     start: int | None = None
@@ -47,8 +47,7 @@ class SequenceOptions:
     restarts: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnDefinition:
+class ColumnDefinition(msgspec.Struct, frozen=True):
     """`serial`: the default comes from a sequence of its own. `identity` is 'always' or 'by
     default'."""
 
@@ -62,22 +61,19 @@ class ColumnDefinition:
     generated: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class PrimaryKeyDefinition:
+class PrimaryKeyDefinition(msgspec.Struct, frozen=True):
     name: str | None
     columns: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class UniqueDefinition:
+class UniqueDefinition(msgspec.Struct, frozen=True):
     name: str | None
     columns: tuple[str, ...]
     nulls_distinct: bool = True
     include: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class CheckDefinition:
+class CheckDefinition(msgspec.Struct, frozen=True):
     """`columns` are the columns it reads, filled in by the binder: its default name comes of
     them."""
 
@@ -86,8 +82,7 @@ class CheckDefinition:
     columns: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ForeignKeyDefinition:
+class ForeignKeyDefinition(msgspec.Struct, frozen=True):
     """No parent columns: the parent's primary key."""
 
     name: str | None
@@ -107,8 +102,7 @@ Constraint = PrimaryKeyDefinition | UniqueDefinition | CheckDefinition | Foreign
 # -- CREATE ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTable:
+class CreateTable(msgspec.Struct, frozen=True):
     name: QualifiedName
     columns: tuple[ColumnDefinition, ...]
     constraints: tuple[Constraint, ...]
@@ -116,8 +110,7 @@ class CreateTable:
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateTableAs:
+class CreateTableAs(msgspec.Struct, frozen=True):
     """`plan` gives the rows; `columns` are named and typed after it."""
 
     name: QualifiedName
@@ -138,8 +131,7 @@ class IndexPart(NamedTuple):
     nulls_first: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class CreateIndex:
+class CreateIndex(msgspec.Struct, frozen=True):
     name: str | None
     table: QualifiedName
     parts: tuple[IndexPart, ...]
@@ -152,15 +144,13 @@ class CreateIndex:
     concurrently: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateSequence:
+class CreateSequence(msgspec.Struct, frozen=True):
     name: QualifiedName
     options: SequenceOptions
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateSchema:
+class CreateSchema(msgspec.Struct, frozen=True):
     name: str
     if_not_exists: bool = False
 
@@ -170,8 +160,7 @@ class ViewColumn(NamedTuple):
     type: SqlType
 
 
-@dataclass(frozen=True, slots=True)
-class CreateView:
+class CreateView(msgspec.Struct, frozen=True):
     """`query` is the text with every `*` spelled out, so that later columns do not change it."""
 
     name: QualifiedName
@@ -181,8 +170,7 @@ class CreateView:
     or_replace: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class CreateMaterializedView:
+class CreateMaterializedView(msgspec.Struct, frozen=True):
     """As `CreateView`; `inputs` are the relations that the bound plan reads."""
 
     name: QualifiedName
@@ -198,43 +186,37 @@ class CreateMaterializedView:
 # -- ALTER -----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class AddColumn:
+class AddColumn(msgspec.Struct, frozen=True):
     column: ColumnDefinition
     constraints: tuple[Constraint, ...] = ()
     if_not_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DropColumn:
+class DropColumn(msgspec.Struct, frozen=True):
     name: str
     if_exists: bool = False
     cascade: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetColumnType:
+class SetColumnType(msgspec.Struct, frozen=True):
     name: str
     type: SqlType
     using: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class SetColumnDefault:
+class SetColumnDefault(msgspec.Struct, frozen=True):
     """None: drop the default."""
 
     name: str
     default: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class SetColumnNotNull:
+class SetColumnNotNull(msgspec.Struct, frozen=True):
     name: str
     not_null: bool
 
 
-@dataclass(frozen=True, slots=True)
-class SetColumnIdentity:
+class SetColumnIdentity(msgspec.Struct, frozen=True):
     """None: drop the identity."""
 
     name: str
@@ -243,26 +225,22 @@ class SetColumnIdentity:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DropColumnExpression:
+class DropColumnExpression(msgspec.Struct, frozen=True):
     name: str
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AddConstraint:
+class AddConstraint(msgspec.Struct, frozen=True):
     constraint: Constraint
 
 
-@dataclass(frozen=True, slots=True)
-class DropConstraint:
+class DropConstraint(msgspec.Struct, frozen=True):
     name: str
     if_exists: bool = False
     cascade: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rename:
+class Rename(msgspec.Struct, frozen=True):
     """`what` is 'table' (any relation itself), 'column' or 'constraint'."""
 
     what: str
@@ -270,18 +248,15 @@ class Rename:
     new: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetOptions:
+class SetOptions(msgspec.Struct, frozen=True):
     options: Options
 
 
-@dataclass(frozen=True, slots=True)
-class ResetOptions:
+class ResetOptions(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class SetSchema:
+class SetSchema(msgspec.Struct, frozen=True):
     schema: str
 
 
@@ -302,8 +277,7 @@ AlterAction = (
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Alter:
+class Alter(msgspec.Struct, frozen=True):
     """`kind` is 'table', 'index', 'view', 'materialized view', 'sequence' or 'schema'."""
 
     kind: str
@@ -312,8 +286,7 @@ class Alter:
     if_exists: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class AlterSequence:
+class AlterSequence(msgspec.Struct, frozen=True):
     name: QualifiedName
     options: SequenceOptions
     if_exists: bool = False
@@ -322,8 +295,7 @@ class AlterSequence:
 # -- others ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Drop:
+class Drop(msgspec.Struct, frozen=True):
     """`kind` as in `Alter`."""
 
     kind: str
@@ -332,15 +304,13 @@ class Drop:
     cascade: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Truncate:
+class Truncate(msgspec.Struct, frozen=True):
     names: tuple[QualifiedName, ...]
     restart_identity: bool = False
     cascade: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class MaintainView:
+class MaintainView(msgspec.Struct, frozen=True):
     """REFRESH, VERIFY or REPAIR MATERIALIZED VIEW; `verb` in lower case."""
 
     verb: str

@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
+from msgspec import structs
+
 from belvedere.catalog.catalog import Catalog
 from belvedere.plan import nodes as n
 from belvedere.sql import statements as s
@@ -72,9 +74,11 @@ def compile_statement(
 
 def _improved(statement: s.Statement, improve: Callable[[n.Node], n.Node]) -> s.Statement:
     match statement:
-        case s.DataPlan() | s.Copy() | CreateTableAs():
+        case s.DataPlan():
             return replace(statement, plan=improve(statement.plan))
+        case s.Copy() | CreateTableAs():
+            return structs.replace(statement, plan=improve(statement.plan))
         case s.Explain():
-            return replace(statement, statement=_improved(statement.statement, improve))
+            return structs.replace(statement, statement=_improved(statement.statement, improve))
         case _:
             return statement

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import msgspec
+
 from belvedere.plan.expressions import Expression
 from belvedere.plan.fields import Fields
 from belvedere.plan.nodes import Node
@@ -39,8 +41,7 @@ class DataPlan:
 # -- transactions ----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TransactionModes:
+class TransactionModes(msgspec.Struct, frozen=True):
     """None: not said. Isolation is 'read committed', 'repeatable read' or 'serializable'."""
 
     isolation: str | None = None
@@ -48,54 +49,45 @@ class TransactionModes:
     deferrable: bool | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Begin:
+class Begin(msgspec.Struct, frozen=True):
     modes: TransactionModes = TransactionModes()
 
 
-@dataclass(frozen=True, slots=True)
-class Commit:
+class Commit(msgspec.Struct, frozen=True):
     chain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Rollback:
+class Rollback(msgspec.Struct, frozen=True):
     chain: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class Savepoint:
+class Savepoint(msgspec.Struct, frozen=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ReleaseSavepoint:
+class ReleaseSavepoint(msgspec.Struct, frozen=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class RollbackTo:
+class RollbackTo(msgspec.Struct, frozen=True):
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class SetTransaction:
+class SetTransaction(msgspec.Struct, frozen=True):
     """`session`: SET SESSION CHARACTERISTICS, for the transactions to come."""
 
     modes: TransactionModes
     session: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class SetConstraints:
+class SetConstraints(msgspec.Struct, frozen=True):
     """No names: ALL."""
 
     names: tuple[QualifiedName, ...]
     deferred: bool
 
 
-@dataclass(frozen=True, slots=True)
-class LockTable:
+class LockTable(msgspec.Struct, frozen=True):
     names: tuple[QualifiedName, ...]
     mode: str
     nowait: bool = False
@@ -104,8 +96,7 @@ class LockTable:
 # -- session ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class SetVariable:
+class SetVariable(msgspec.Struct, frozen=True):
     """`value` None: DEFAULT. A list is joined with ', '."""
 
     name: str
@@ -113,22 +104,19 @@ class SetVariable:
     local: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class ShowVariable:
+class ShowVariable(msgspec.Struct, frozen=True):
     """'all' shows every one."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class ResetVariable:
+class ResetVariable(msgspec.Struct, frozen=True):
     """'all' resets every one."""
 
     name: str
 
 
-@dataclass(frozen=True, slots=True)
-class Prepare:
+class Prepare(msgspec.Struct, frozen=True):
     """`source` is the text of the statement; `types` are those of its first parameters."""
 
     name: str
@@ -136,8 +124,7 @@ class Prepare:
     source: str
 
 
-@dataclass(frozen=True, slots=True)
-class Execute:
+class Execute(msgspec.Struct, frozen=True):
     """Arguments have no columns; the session casts their values to the parameters' types."""
 
     name: str
@@ -145,15 +132,13 @@ class Execute:
     parameters: tuple[SqlType, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Deallocate:
+class Deallocate(msgspec.Struct, frozen=True):
     """None: ALL."""
 
     name: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class Explain:
+class Explain(msgspec.Struct, frozen=True):
     """`options` as written: analyze, verbose, costs, format, .. with their values in lower case."""
 
     statement: Statement
@@ -165,8 +150,7 @@ class Explain:
         return dict(self.options).get("analyze", "false") in ("true", "on", "1")
 
 
-@dataclass(frozen=True, slots=True)
-class Copy:
+class Copy(msgspec.Struct, frozen=True):
     """COPY between a table (or a query, TO only) and a file, STDIN or STDOUT (`path` None).
 
     `columns` are the columns in file order, all of them when none were named. FROM carries `plan`,
@@ -182,15 +166,13 @@ class Copy:
     options: Options = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Analyze:
+class Analyze(msgspec.Struct, frozen=True):
     """No names: every table."""
 
     names: tuple[QualifiedName, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Vacuum:
+class Vacuum(msgspec.Struct, frozen=True):
     names: tuple[QualifiedName, ...]
     analyze: bool = False
 

@@ -216,7 +216,7 @@ class _Parts:
         return n.Join(n.JoinKind.INNER, node, function, lateral=True)
 
     def move(self, change: Callable[[e.Expression], e.Expression]) -> None:
-        self.targets = [replace(one, expression=change(one.expression)) for one in self.targets]
+        self.targets = [Target(one.name, change(one.expression)) for one in self.targets]
         self.keys = [replace(one, expression=change(one.expression)) for one in self.keys]
         self.on = [change(one) for one in self.on]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from belvedere.errors import InvalidInput
 from belvedere.plan import expressions as e
@@ -15,8 +15,7 @@ from belvedere.sql.parse.text import quote
 from belvedere.types import Kind, SqlType
 
 
-@dataclass(frozen=True, slots=True)
-class Target:
+class Target(msgspec.Struct, frozen=True):
     name: str
     expression: e.Expression
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from msgspec import structs
+
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan.functions.function import FunctionKind
@@ -103,7 +105,8 @@ def _refined(found: Found, spec: t.WindowSpec) -> t.WindowSpec:
         wrong = "cannot copy window because it has a frame clause"
     if wrong:
         raise InvalidInput(wrong, sqlstate="42P20", position=spec.at + 1, name=spec.base)
-    return replace(spec, base=None, partition=base.partition, order=spec.order or base.order)
+    order = spec.order or base.order
+    return structs.replace(spec, base=None, partition=base.partition, order=order)
 
 
 # -- frames ----------------------------------------------------------------------------------------

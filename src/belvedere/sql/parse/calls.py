@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+
+from msgspec.structs import replace
 
 from belvedere.errors import Unsupported
 from belvedere.sql.parse import tree as t

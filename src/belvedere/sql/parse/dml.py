@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from msgspec.structs import replace
 
 from belvedere.errors import Unsupported
 from belvedere.sql.parse import tree as t

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import msgspec
 
 from belvedere.sql.definitions import Definition, Options, QualifiedName
 from belvedere.sql.parse import tree as t
@@ -10,8 +10,7 @@ from belvedere.sql.parse.lexer import Token
 from belvedere.sql.statements import Utility
 
 
-@dataclass(frozen=True, slots=True)
-class QueryForm:
+class QueryForm(msgspec.Struct, frozen=True):
     """CREATE TABLE AS, CREATE VIEW, CREATE MATERIALIZED VIEW; `tokens` are those of the query."""
 
     kind: str  # 'table', 'view' or 'materialized view'
@@ -25,21 +24,18 @@ class QueryForm:
     with_data: bool = True
 
 
-@dataclass(frozen=True, slots=True)
-class ExplainForm:
+class ExplainForm(msgspec.Struct, frozen=True):
     statement: Tree
     source: str
     options: Options
 
 
-@dataclass(frozen=True, slots=True)
-class ExecuteForm:
+class ExecuteForm(msgspec.Struct, frozen=True):
     name: str
     arguments: tuple[t.Expr, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class CopyForm:
+class CopyForm(msgspec.Struct, frozen=True):
     direction: str
     table: tuple[str, ...] | None
     columns: tuple[tuple[str, int], ...]

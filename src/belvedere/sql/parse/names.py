@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from belvedere.errors import Unsupported
 from belvedere.sql import definitions as d

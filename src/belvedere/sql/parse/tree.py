@@ -7,24 +7,23 @@ inside.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
+
+import msgspec
 
 from belvedere.types import SqlType
 
 # -- expressions -----------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Name:
+class Name(msgspec.Struct, frozen=True):
     """A column, perhaps qualified: `a`, `t.a`, `s.t.a`."""
 
     parts: tuple[str, ...]
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Star:
+class Star(msgspec.Struct, frozen=True):
     """`*` or `t.*`; `end` is the offset after it."""
 
     qualifier: tuple[str, ...]
@@ -32,8 +31,7 @@ class Star:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
-class Constant:
+class Constant(msgspec.Struct, frozen=True):
     """`value` is None, a bool, the text of a string, or the digits of a number by `kind`."""
 
     kind: str  # 'null', 'bool', 'string', 'integer', 'number'
@@ -41,21 +39,18 @@ class Constant:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ParameterRef:
+class ParameterRef(msgspec.Struct, frozen=True):
     index: int
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Default:
+class Default(msgspec.Struct, frozen=True):
     """DEFAULT in VALUES or SET."""
 
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Operation:
+class Operation(msgspec.Struct, frozen=True):
     """An operator; a prefix operator has no left side."""
 
     name: str
@@ -64,8 +59,7 @@ class Operation:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Logic:
+class Logic(msgspec.Struct, frozen=True):
     """AND or OR of two and more."""
 
     word: str
@@ -73,14 +67,12 @@ class Logic:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class NotExpr:
+class NotExpr(msgspec.Struct, frozen=True):
     operand: Expr
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class IsExpr:
+class IsExpr(msgspec.Struct, frozen=True):
     """`word` is 'null', 'true', 'false' or 'unknown'."""
 
     operand: Expr
@@ -89,16 +81,14 @@ class IsExpr:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class DistinctFrom:
+class DistinctFrom(msgspec.Struct, frozen=True):
     left: Expr
     right: Expr
     negated: bool
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Between:
+class Between(msgspec.Struct, frozen=True):
     operand: Expr
     low: Expr
     high: Expr
@@ -107,24 +97,21 @@ class Between:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class InItems:
+class InItems(msgspec.Struct, frozen=True):
     operand: Expr
     items: tuple[Expr, ...]
     negated: bool
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class InQuery:
+class InQuery(msgspec.Struct, frozen=True):
     operand: Expr
     query: Query
     negated: bool
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Like:
+class Like(msgspec.Struct, frozen=True):
     """`word` is 'like', 'ilike' or 'similar to'."""
 
     word: str
@@ -135,8 +122,7 @@ class Like:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Quantify:
+class Quantify(msgspec.Struct, frozen=True):
     """`operand <operator> ANY | ALL (..)`; `operator` may be 'like', 'not ilike' and so on."""
 
     quantifier: str
@@ -146,16 +132,14 @@ class Quantify:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class CaseExpr:
+class CaseExpr(msgspec.Struct, frozen=True):
     subject: Expr | None
     whens: tuple[tuple[Expr, Expr], ...]
     default: Expr | None
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class CastExpr:
+class CastExpr(msgspec.Struct, frozen=True):
     operand: Expr
     type: SqlType
     at: int
@@ -174,8 +158,7 @@ class FrameEdge(NamedTuple):
     offset: Expr | None
 
 
-@dataclass(frozen=True, slots=True)
-class WindowSpec:
+class WindowSpec(msgspec.Struct, frozen=True):
     """An OVER clause or a WINDOW definition; `base` is the window it refines."""
 
     base: str | None
@@ -188,8 +171,7 @@ class WindowSpec:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionCall:
+class FunctionCall(msgspec.Struct, frozen=True):
     """`over` is a window's name or specification. `keyword`: written in a special syntax."""
 
     name: tuple[str, ...]
@@ -204,45 +186,38 @@ class FunctionCall:
     over: str | WindowSpec | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayItems:
+class ArrayItems(msgspec.Struct, frozen=True):
     items: tuple[Expr, ...]
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ArrayQuery:
+class ArrayQuery(msgspec.Struct, frozen=True):
     query: Query
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class RowItems:
+class RowItems(msgspec.Struct, frozen=True):
     items: tuple[Expr, ...]
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ScalarQuery:
+class ScalarQuery(msgspec.Struct, frozen=True):
     query: Query
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class ExistsQuery:
+class ExistsQuery(msgspec.Struct, frozen=True):
     query: Query
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Subscript:
+class Subscript(msgspec.Struct, frozen=True):
     operand: Expr
     index: Expr
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Collate:
+class Collate(msgspec.Struct, frozen=True):
     operand: Expr
     collation: str
     at: int
@@ -279,16 +254,14 @@ Expr = (
 # -- FROM ------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class TableRef:
+class TableRef(msgspec.Struct, frozen=True):
     name: tuple[str, ...]
     alias: str | None
     columns: tuple[str, ...]
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class QueryRef:
+class QueryRef(msgspec.Struct, frozen=True):
     query: Query
     alias: str | None
     columns: tuple[str, ...]
@@ -296,8 +269,7 @@ class QueryRef:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class FunctionRef:
+class FunctionRef(msgspec.Struct, frozen=True):
     """One function, or those of ROWS FROM."""
 
     calls: tuple[FunctionCall, ...]
@@ -308,8 +280,7 @@ class FunctionRef:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class JoinRef:
+class JoinRef(msgspec.Struct, frozen=True):
     """`kind` is 'inner', 'left', 'right', 'full' or 'cross'."""
 
     kind: str
@@ -332,8 +303,7 @@ class Target(NamedTuple):
     alias: str | None
 
 
-@dataclass(frozen=True, slots=True)
-class GroupingSets:
+class GroupingSets(msgspec.Struct, frozen=True):
     """`word` is 'sets', 'rollup' or 'cube'; an item is a list of expressions or a nested one."""
 
     word: str
@@ -344,8 +314,7 @@ class GroupingSets:
 GroupItem = Expr | GroupingSets
 
 
-@dataclass(frozen=True, slots=True)
-class Select:
+class Select(msgspec.Struct, frozen=True):
     targets: tuple[Target, ...]
     at: int
     distinct: bool = False
@@ -358,14 +327,12 @@ class Select:
     windows: tuple[tuple[str, WindowSpec], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ValuesList:
+class ValuesList(msgspec.Struct, frozen=True):
     rows: tuple[tuple[Expr, ...], ...]
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class SetOperationTree:
+class SetOperationTree(msgspec.Struct, frozen=True):
     """`kind` is 'union', 'intersect' or 'except'."""
 
     kind: str
@@ -375,8 +342,7 @@ class SetOperationTree:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class CteTree:
+class CteTree(msgspec.Struct, frozen=True):
     """`materialized` None: not said."""
 
     name: str
@@ -393,8 +359,7 @@ class LockClause(NamedTuple):
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class Query:
+class Query(msgspec.Struct, frozen=True):
     """A body with what may stand around it."""
 
     body: QueryBody
@@ -422,8 +387,7 @@ class SetClause(NamedTuple):
     row: bool
 
 
-@dataclass(frozen=True, slots=True)
-class ConflictTree:
+class ConflictTree(msgspec.Struct, frozen=True):
     """`updates` None is DO NOTHING. Target: a constraint, columns and expressions, or none."""
 
     constraint: str | None
@@ -434,8 +398,7 @@ class ConflictTree:
     at: int
 
 
-@dataclass(frozen=True, slots=True)
-class InsertTree:
+class InsertTree(msgspec.Struct, frozen=True):
     """`query` None is DEFAULT VALUES. `overriding` is '', 'system' or 'user'."""
 
     table: tuple[str, ...]
@@ -450,8 +413,7 @@ class InsertTree:
     recursive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class UpdateTree:
+class UpdateTree(msgspec.Struct, frozen=True):
     table: tuple[str, ...]
     alias: str | None
     sets: tuple[SetClause, ...]
@@ -463,8 +425,7 @@ class UpdateTree:
     recursive: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class DeleteTree:
+class DeleteTree(msgspec.Struct, frozen=True):
     table: tuple[str, ...]
     alias: str | None
     sources: tuple[FromItem, ...]
