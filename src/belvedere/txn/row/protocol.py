@@ -21,8 +21,8 @@ from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.codec import keyspace
 from belvedere.codec.record import encode_record
-from belvedere.errors import Retry, Unsupported
-from belvedere.kv.cell import Begin, CellStore, Driver, Step
+from belvedere.errors import Retry, Unavailable, Unsupported
+from belvedere.kv.cell import Begin, CellStore, Driver, ReplyLost, Step
 from belvedere.txn.border import (
     Committed,
     Intent,
@@ -83,6 +83,15 @@ class RowCommit:
         finally:
             self.round_trips += driver.round_trips
 
+    def look(self, make: Callable[[], Step[Result]]) -> Result:
+        """Drive a step that only reads; a lost reply says nothing, so it is asked again."""
+        for _ in range(self._settings.tries_max):
+            try:
+                return self.run(make())
+            except ReplyLost:
+                continue
+        raise Unavailable("the store does not answer", sqlstate="08006")
+
     def beat(self) -> None:
         """Tell the other nodes that this one lives: at least every fifth of the lease."""
         self.run(nodes.beat(self.node))
@@ -96,10 +105,11 @@ class RowCommit:
     def snapshot(self, at_least: int = 0) -> Snapshot:
         """Open a snapshot that holds every commit of this node, and `at_least` that position."""
         if self._want_latest:
-            at = self.run(advance.latest(self.node))
+            at = self.look(lambda: advance.latest(self.node))
             self._want_latest = False
         else:
-            at = self.run(advance.snapshot(self.node, max(at_least, self._read_at_least)))
+            need = max(at_least, self._read_at_least)
+            at = self.look(lambda: advance.snapshot(self.node, need))
         self.node.open_snapshot(at)
         try:
             return Snapshot(at, at, self._catalog_at(at))
@@ -115,9 +125,9 @@ class RowCommit:
 
         def check_age() -> None:
             if self._clock() - opened > self._settings.grace_seconds / 2:
-                self.run(read.check_floor(at))
+                self.look(lambda: read.check_floor(at))
 
-        return RowReader(self.run, at, at, snapshot.catalog, check_age)
+        return RowReader(self.look, at, at, snapshot.catalog, check_age)
 
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         """Only this node's own recent commits are known before the locks are held."""
@@ -127,15 +137,15 @@ class RowCommit:
 
     def latest(self) -> int:
         """A position not older than any commit acknowledged anywhere before this call."""
-        return self.run(advance.latest(self.node))
+        return self.look(lambda: advance.latest(self.node))
 
     def outcome(self, transaction: bytes) -> int | None:
         """The position a transaction committed at; None when that is not known."""
-        return self.run(commit.outcome(self.node, transaction))
+        return self.look(lambda: commit.outcome(self.node, transaction))
 
     def _catalog_at(self, at: int) -> Catalog:
         start, end = keyspace.relation_range(model.CATALOG_RELATION)
-        reader = RowReader(self.run, at, at, self._catalog)
+        reader = RowReader(self.look, at, at, self._catalog)
         head = reader.get(CATALOG_KEY.encode((model.HEAD_ID,)))
         if head is None or model.decode(head).version == self._catalog.version:
             return self._catalog if head is not None else catalogs.empty()
@@ -207,7 +217,7 @@ class RowCommit:
     ) -> tuple[Record | None, frozenset[LockRequest]]:
         """The record to commit, with every lock held; or the locks that turned out to be missing."""
         record = self.run(commit.prepare(self.node, held, self._work(intent, wanted, time)))
-        newest = RowReader(self.run, None, intent.snapshot.position, intent.snapshot.catalog)
+        newest = RowReader(self.look, None, intent.snapshot.position, intent.snapshot.catalog)
         try:
             more = self._wanted(intent, participants, newest)
             if not more <= wanted:

@@ -7,6 +7,7 @@ A relation's row is one cell, column 'r', with the stored form of the row. Linea
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Protocol, TypeVar
 
 from belvedere.catalog.catalog import Catalog
@@ -22,39 +23,39 @@ ROW = b"r"
 Result = TypeVar("Result")
 
 
-class Run(Protocol):
-    """Drives a step on the store in the calling thread."""
+class Look(Protocol):
+    """Drives a step that only reads, in the calling thread; again when a reply is lost."""
 
-    def __call__(self, step: Step[Result]) -> Result: ...
+    def __call__(self, make: Callable[[], Step[Result]]) -> Result: ...
 
 
 class RowReader:
     """Rows as of a position, or (`as_of` None) the newest ones: those only under their locks."""
 
-    __slots__ = ("_after", "_as_of", "_run", "catalog", "position")
+    __slots__ = ("_after", "_as_of", "_look", "catalog", "position")
 
     def __init__(
         self,
-        run: Run,
+        look: Look,
         as_of: int | None,
         position: int,
         catalog: Catalog,
         after: Callable[[], None] = lambda: None,
     ) -> None:
         """`after` is called after every read, and may say that the snapshot is too old."""
-        self._run = run
+        self._look = look
         self._as_of = as_of
         self._after = after
         self.position = position
         self.catalog = catalog
 
     def get(self, key: bytes) -> bytes | None:
-        found = self._run(read.row(key, self._as_of))
+        found = self._look(lambda: read.row(key, self._as_of))
         self._after()
         return stored(key, found)
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        found = self._run(read.rows(keys, self._as_of))
+        found = self._look(lambda: read.rows(keys, self._as_of))
         self._after()
         return [stored(key, row) for key, row in zip(keys, found)]
 
@@ -70,8 +71,8 @@ class RowReader:
         left = limit
         while left is None or left > 0:
             size = batch_rows if left is None else max(1, min(batch_rows, left))
-            found, last = self._run(
-                read.scan(start, end, self._as_of, limit=size, reverse=reverse)
+            found, last = self._look(
+                partial(read.scan, start, end, self._as_of, limit=size, reverse=reverse)
             )
             self._after()
             pairs = [(key, value) for key, row in found if (value := stored(key, row)) is not None]

@@ -1,0 +1,147 @@
+"""Several nodes on one store, in threads, over a network that loses, delays and repeats."""
+
+from __future__ import annotations
+
+import threading
+from random import Random
+
+import pytest
+
+from belvedere.errors import Error, InvalidInput, Retry, Unavailable
+from belvedere.kv.doubles.cells import MemoryCells
+from belvedere.kv.doubles.cells_faults import FaultyCells
+from belvedere.txn.row.node import Settings
+from belvedere.txn.transaction import Transaction
+from tests.txn.row.nodes import RowDatabase
+from tests.txn.shop import create_shop, delete, entries, get, insert, scan, update
+
+SETTINGS = Settings(lease_seconds=3.0, lock_poll_seconds=0.002, close_seconds_min=0.01)
+ACCOUNTS, BALANCE = 5, 100
+
+
+def test_a_node_sees_what_another_one_committed() -> None:
+    store = MemoryCells()
+    first = RowDatabase(store)
+    create_shop(first)  # type: ignore[arg-type]
+    second = RowDatabase(store)
+    committed = first.run_committed(lambda txn: insert(txn, "product", (1, "a")))[1]
+    with second.begin(at_least=committed.position) as reader:
+        assert get(reader, "product", 1) == (1, "a")
+        assert reader.position == committed.position
+    assert second.commits.outcome(b"nobody") is None
+    assert second.position == committed.position
+
+
+def test_two_nodes_that_write_one_row_lose_no_update() -> None:
+    store = MemoryCells()
+    first, second = RowDatabase(store), RowDatabase(store)
+    create_shop(first)  # type: ignore[arg-type]
+    first.run(lambda txn: insert(txn, "product", (1, "0")))
+    with second.begin(at_least=first.position) as late:
+        assert get(late, "product", 1) == (1, "0")
+        first.run(lambda txn: update(txn, "product", (1, "1")))
+        update(late, "product", (1, "lost"))
+        with pytest.raises(Retry):
+            late.commit()
+    assert get(second.begin(at_least=first.position), "product", 1) == (1, "1")
+
+
+def test_nodes_insert_one_key_under_different_roots_and_one_wins() -> None:
+    """An order's root is its customer, so only the claim of the key keeps two of them apart."""
+    store = MemoryCells()
+    first, second = RowDatabase(store), RowDatabase(store)
+    create_shop(first)  # type: ignore[arg-type]
+    first.run(lambda txn: insert(txn, "customer", (1, "a", "x"), (2, "b", "y")))
+    one, two = first.begin(), second.begin(at_least=first.position)
+    insert(one, "orders", (7, 1, "one"))
+    insert(two, "orders", (7, 2, "two"))
+    one.commit()
+    with pytest.raises(Retry):
+        two.commit()
+    with second.begin(at_least=first.position) as reader:
+        assert scan(reader, "orders") == [(7, 1, "one")]
+
+
+def test_a_parent_deleted_by_another_node_is_missed_by_its_child() -> None:
+    store = MemoryCells()
+    first, second = RowDatabase(store), RowDatabase(store)
+    create_shop(first)  # type: ignore[arg-type]
+    setup = [("customer", (1, "a", "x")), ("orders", (1, 1, None)), ("product", (5, "p"))]
+    for name, row in setup:
+        first.run(lambda txn, name=name, row=row: insert(txn, name, row))
+    child = second.begin(at_least=first.position)
+    insert(child, "line", (1, 1, 5))
+    first.run(lambda txn: delete(txn, "product", 5))
+    with pytest.raises(InvalidInput) as caught:
+        child.commit()
+    assert caught.value.sqlstate == "23503"
+    other = first.begin()
+    delete(other, "orders", 1)
+    second.run(lambda txn: insert(txn, "product", (5, "again")))
+    second.run(lambda txn: insert(txn, "line", (1, 1, 5)))
+    with pytest.raises(Error):
+        other.commit()
+
+
+def transfer(txn: Transaction, random: Random) -> None:
+    left, right = random.sample(range(ACCOUNTS), 2)
+    one, two = get(txn, "product", left), get(txn, "product", right)
+    assert one is not None
+    assert two is not None
+    update(txn, "product", (left, str(int(one[1]) - 1)))
+    update(txn, "product", (right, str(int(two[1]) + 1)))
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_threads_of_three_nodes_keep_the_total_and_lose_no_order(seed: int) -> None:
+    store = FaultyCells(MemoryCells(), seed, share=0.0)
+    setup = RowDatabase(store, SETTINGS)
+    create_shop(setup)  # type: ignore[arg-type]
+    setup.run(lambda txn: insert(txn, "product", *[(n, str(BALANCE)) for n in range(ACCOUNTS)]))
+    setup.run(lambda txn: insert(txn, "customer", *[(n, None, "c") for n in range(3)]))
+    store.share = 0.04
+    done: list[int] = []
+    unknown: list[int] = []
+    failures: list[BaseException] = []
+
+    def client(node: RowDatabase, number: int) -> None:
+        random = Random(seed * 100 + number)
+        for n in range(8):
+            order = number * 100 + n
+            try:
+                node.commits.beat()
+                node.run(lambda txn: transfer(txn, random))
+                node.run(lambda txn, order=order: insert(txn, "orders", (order, order % 3, None)))
+                done.append(order)
+            except Unavailable:
+                unknown.append(order)
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+    nodes = [join_until_answered(store) for _ in range(3)]
+    threads = [
+        threading.Thread(target=client, args=(nodes[number % 3], number)) for number in range(6)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    store.share = 0.0
+    assert failures == []
+    judge = RowDatabase(store, SETTINGS)
+    with judge.begin(at_least=judge.position) as reader:
+        assert sum(int(value) for _, value in scan(reader, "product")) == ACCOUNTS * BALANCE
+        orders = {row[0] for row in scan(reader, "orders")}
+        indexed = {entry[1] for entry in entries(reader, "orders_customer_children")}
+    assert set(done) <= orders <= set(done) | set(unknown)
+    assert indexed == orders
+    assert sum(store.counts.values()) > 0
+
+
+def join_until_answered(store: FaultyCells) -> RowDatabase:
+    while True:
+        try:
+            return RowDatabase(store, SETTINGS)
+        except Unavailable:
+            continue
