@@ -61,7 +61,10 @@ PARTS = (
     Part("txn"),
     Part("execution"),
     Part("views"),
+    Part("session"),
     Part("interfaces"),
+    Part("remote"),
+    Part("benchmarks", fast=False),
     Part("simulation", fast=False),
 )
 

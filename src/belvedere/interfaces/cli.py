@@ -27,7 +27,7 @@ COMMANDS: dict[str, Command] = {
         "everything a store holds, readable", "belvedere.interfaces.commands.entries:dump"
     ),
     "backup": Command(
-        "copy a store while it is not in use elsewhere",
+        "copy a store, also while it is in use",
         "belvedere.interfaces.commands.entries:backup",
     ),
     "restore": Command("make a store of a backup", "belvedere.interfaces.commands.entries:restore"),

@@ -9,6 +9,7 @@ from pathlib import Path
 from belvedere.config import Config, Durability
 from belvedere.database import MEMORY, Database
 from belvedere.errors import InvalidInput, Unsupported
+from belvedere.interfaces.owner import Owner
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
@@ -20,6 +21,7 @@ class OpenStore:
     database: Database
     shared: Shared
     durability: Durability
+    owner: Owner | None
     users: int = 0
 
 
@@ -63,6 +65,8 @@ def release(store: OpenStore) -> None:
             return
         if _open.get(store.path) is store:
             del _open[store.path]
+        if store.owner is not None:
+            store.owner.close()
         store.shared.close()
         store.database.close()
 
@@ -78,7 +82,9 @@ def _opened(
         compile_expression=compile_table_expression,
         bind=bind_definition,
     )
-    return OpenStore(path, database, Shared(database, memory_limit_mb), config.durability)
+    owner = None if path == MEMORY else Owner(database, Path(path))
+    shared = Shared(database, memory_limit_mb)
+    return OpenStore(path, database, shared, config.durability, owner)
 
 
 def _durability(text: str) -> Durability:

@@ -14,6 +14,8 @@ import typer
 from belvedere.database import Database, restore_backup
 from belvedere.errors import Error
 from belvedere.interfaces.commands import dump as dumping
+from belvedere.remote.client import ask, is_reachable
+from belvedere.remote.frames import Request
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
 
@@ -33,8 +35,13 @@ def backup(
     path: Store,
     destination: Annotated[Path, typer.Argument(help="a directory that does not exist yet")],
 ) -> None:
-    with _said_plainly(), Database.open(path, create=False, **_SQL) as db:
-        position = db.back_up(destination)
+    with _said_plainly():
+        if is_reachable(path):
+            request = Request("backup", {"destination": str(destination.absolute())})
+            position = ask(path, request)
+        else:
+            with Database.open(path, create=False, **_SQL) as db:
+                position = db.back_up(destination)
         print(f"backed up {path} at position {position} to {destination}")
 
 
