@@ -13,8 +13,8 @@ suite in tests/kv/cells. Rules, as HBase has them, that everything above must li
     a request may be carried out and its answer lost, arrive late (at most the grace), arrive twice,
     and a conditional mutation may answer False although its own write was applied
 
-Code above this contract is written as steps: generators that yield the operations below and are sent
-the results, with no I/O of their own. One `run` drives a step on a store; a simulation or an
+Code above this contract is written as steps: generators that yield the operations below and are
+sent the results, with no I/O of their own. One `run` drives a step on a store; a simulation or an
 exhaustive explorer drives the same generators on a double. Results are immutable and hashable.
 """
 
@@ -34,13 +34,15 @@ CELL_BYTES_MAX = 8 * 1024 * 1024
 
 
 class ReplyLost(Unavailable):
-    """The store may or may not have carried out the operation; it may still do so within the grace."""
+    """The store may or may not have carried out the operation; it may still do so within the
+    grace."""
 
     default_sqlstate = "08007"
 
 
 class WorkExpired(Unavailable):
-    """Too long since the last `Begin`: what was read then must be read again before anything is sent."""
+    """Too long since the last `Begin`: what was read then must be read again before anything is
+    sent."""
 
     default_sqlstate = "08006"
 
@@ -76,8 +78,8 @@ Change = Put | Delete
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """Result: Cells. The newest version of each column at or below `as_of` (None: the newest of all),
-    or every such version; all columns unless some are named."""
+    """Result: Cells. The newest version of each column at or below `as_of` (None: the newest of
+    all), or every such version; all columns unless some are named."""
 
     row: bytes
     columns: tuple[bytes, ...] | None = None
@@ -94,8 +96,8 @@ class MultiGet:
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Result: a tuple of (row, Cells) with start <= row < end, in order or its reverse, rows without
-    a visible cell left out. Each row is read at a moment of its own."""
+    """Result: a tuple of (row, Cells) with start <= row < end, in order or its reverse, rows
+    without a visible cell left out. Each row is read at a moment of its own."""
 
     start: bytes
     end: bytes | None
@@ -116,8 +118,8 @@ class Mutate:
 
 @dataclass(frozen=True, slots=True)
 class CheckAndMutate:
-    """Result: bool. If the newest visible version of `column` has exactly this value (None: if there
-    is none), apply the changes to the same row, atomically."""
+    """Result: bool. If the newest visible version of `column` has exactly this value (None: if
+    there is none), apply the changes to the same row, atomically."""
 
     row: bytes
     column: bytes
@@ -127,7 +129,8 @@ class CheckAndMutate:
 
 @dataclass(frozen=True, slots=True)
 class Increment:
-    """Result: int, the new value. The cell is eight bytes, big-endian, signed; absent counts as 0."""
+    """Result: int, the new value. The cell is eight bytes, big-endian, signed; absent counts as
+    0."""
 
     row: bytes
     column: bytes
@@ -136,7 +139,8 @@ class Increment:
 
 @dataclass(frozen=True, slots=True)
 class Many:
-    """Result: a tuple of results, in order. Independent operations sent side by side, one round trip.
+    """Result: a tuple of results, in order. Independent operations sent side by side, one round
+    trip.
 
     When one fails the others are still tried; then the first failure is raised."""
 
@@ -145,7 +149,8 @@ class Many:
 
 @dataclass(frozen=True, slots=True)
 class Now:
-    """Result: float, seconds on this process's monotonic clock. Never compared between processes."""
+    """Result: float, seconds on this process's monotonic clock. Never compared between
+    processes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,14 +162,15 @@ class Pause:
 
 @dataclass(frozen=True, slots=True)
 class Begin:
-    """Result: None. What is read after this may be acted upon for the work limit; mutations sent later
-    are refused with WorkExpired. Work limit plus operation timeout is less than the grace, so that
-    nothing decided before a floor was announced can arrive after the floor acts."""
+    """Result: None. What is read after this may be acted upon for the work limit; mutations sent
+    later are refused with WorkExpired. Work limit plus operation timeout is less than the grace, so
+    that nothing decided before a floor was announced can arrive after the floor acts."""
 
 
 @dataclass(frozen=True, slots=True)
 class Acknowledge:
-    """Result: None. The outcome is decided: the caller may answer its client before the step ends."""
+    """Result: None. The outcome is decided: the caller may answer its client before the step
+    ends."""
 
     position: int
 
@@ -178,7 +184,8 @@ Step = Generator[Operation, Any, Result]
 
 
 class CellStore(Protocol):
-    """Every method may raise Unavailable (ReplyLost when it may have been done), never a bare error."""
+    """Every method may raise Unavailable (ReplyLost when it may have been done), never a bare
+    error."""
 
     def get(self, get: Get) -> Cells: ...
 
@@ -200,8 +207,8 @@ class CellStore(Protocol):
 class Driver:
     """Runs steps on a store, one operation after the other, in the calling thread.
 
-    `clock` and `sleep` are passed in; `work_seconds_max` is the work limit of `Begin`. Every operation
-    counts one round trip, whatever it holds."""
+    `clock` and `sleep` are passed in; `work_seconds_max` is the work limit of `Begin`. Every
+    operation counts one round trip, whatever it holds."""
 
     store: CellStore
     clock: Callable[[], float]

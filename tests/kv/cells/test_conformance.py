@@ -37,7 +37,9 @@ def put(store: CellStore, *cells: tuple[bytes, int, bytes], row: bytes = ROW) ->
     store.mutate(Mutate(row, tuple(Put(*cell) for cell in cells)))
 
 
-def read(store: CellStore, as_of: int | None = None, **more: bool) -> list[tuple[bytes, int, bytes]]:
+def read(
+    store: CellStore, as_of: int | None = None, **more: bool
+) -> list[tuple[bytes, int, bytes]]:
     return [tuple(cell) for cell in store.get(Get(ROW, as_of=as_of, **more))]
 
 
@@ -135,7 +137,9 @@ def test_a_check_for_absence_passes_once(store: CellStore) -> None:
     assert not store.check_and_mutate(take)
 
 
-def test_a_deleted_cell_is_absent_to_a_check_and_a_hidden_put_stays_hidden(store: CellStore) -> None:
+def test_a_deleted_cell_is_absent_to_a_check_and_a_hidden_put_stays_hidden(
+    store: CellStore,
+) -> None:
     put(store, (A, 1, b"x"))
     store.mutate(Mutate(ROW, (Delete(A, 1, exact=True),)))
     assert store.check_and_mutate(CheckAndMutate(ROW, A, None, (Put(A, 1, b"zombie"),)))
@@ -229,7 +233,9 @@ def test_of_many_takers_exactly_one_wins(store: CellStore) -> None:
 
     def take(number: int) -> None:
         start.wait()
-        if store.check_and_mutate(CheckAndMutate(ROW, A, None, (Put(A, 1, bytes((65 + number,))),))):
+        if store.check_and_mutate(
+            CheckAndMutate(ROW, A, None, (Put(A, 1, bytes((65 + number,))),))
+        ):
             won.append(number)
         store.increment(Increment(b"count", A))
 

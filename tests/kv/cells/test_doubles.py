@@ -34,7 +34,9 @@ from belvedere.kv.doubles.cells_network import Machine, Process, Weather, World
 
 ROW, A = b"row", b"a"
 
-puts = st.builds(Put, st.sampled_from([b"a", b"b"]), st.integers(1, 6), st.binary(min_size=1, max_size=2))
+puts = st.builds(
+    Put, st.sampled_from([b"a", b"b"]), st.integers(1, 6), st.binary(min_size=1, max_size=2)
+)
 deletes = st.builds(Delete, st.sampled_from([b"a", b"b"]), st.integers(1, 6), st.booleans())
 
 
@@ -171,7 +173,9 @@ def counting(world: World, trips: int) -> tuple[list[Any], Process]:
 
 def test_the_same_seed_gives_the_same_history() -> None:
     def history(seed: int) -> tuple[Any, ...]:
-        world = World(Random(seed), Weather(request_lost=0.1, reply_lost=0.1, delayed=0.1, twice=0.1))
+        world = World(
+            Random(seed), Weather(request_lost=0.1, reply_lost=0.1, delayed=0.1, twice=0.1)
+        )
         ended, process = counting(world, 50)
         world.start(process)
         world.run(1000.0)

@@ -1,7 +1,8 @@
 """The small cases that the explorer walks through completely.
 
-Most transactions append their name to lists: a list tells who was lost, who came twice and who came from
-nowhere. A final look by a fresh node then needs every lock and every position, so whatever is stuck shows.
+Most transactions append their name to lists: a list tells who was lost, who came twice and who came
+from nowhere. A final look by a fresh node then needs every lock and every position, so whatever is
+stuck shows.
 """
 
 from __future__ import annotations
@@ -57,8 +58,8 @@ def append(
     newest: bool = False,
     index_from: int = 99,
 ) -> Callable[[], Step[Outcome]]:
-    """A transaction that appends its name to every list in `keys`, under one lock each; from catalog version
-    `index_from` on it also maintains an index of the rows."""
+    """A transaction that appends its name to every list in `keys`, under one lock each; from
+    catalog version `index_from` on it also maintains an index of the rows."""
 
     def start() -> Step[Outcome]:
         node = Node(id_, config)
@@ -86,8 +87,8 @@ def _append(
 def append_newest(
     id_: int, name: str, keys: Sequence[str], config: Settings
 ) -> Callable[[], Step[Outcome]]:
-    """The same, but the lists are read only once the locks are held, as derived rows are: nothing but the
-    locks protects it."""
+    """The same, but the lists are read only once the locks are held, as derived rows are: nothing
+    but the locks protects it."""
 
     def start() -> Step[Outcome]:
         node = Node(id_, config)
@@ -116,7 +117,9 @@ def _end(node: Node, work: Work) -> Step[Outcome]:
     return ("committed", position)
 
 
-def add(id_: int, name: str, config: Settings, fold_after: bool = False) -> Callable[[], Step[Outcome]]:
+def add(
+    id_: int, name: str, config: Settings, fold_after: bool = False
+) -> Callable[[], Step[Outcome]]:
     """A transaction that adds one to the sum 's', under a root of its own."""
 
     def start() -> Step[Outcome]:
@@ -132,7 +135,9 @@ def add(id_: int, name: str, config: Settings, fold_after: bool = False) -> Call
     return start
 
 
-def reader(id_: int, keys: Sequence[str], config: Settings, *, newest: bool = True) -> Callable[[], Step[Outcome]]:
+def reader(
+    id_: int, keys: Sequence[str], config: Settings, *, newest: bool = True
+) -> Callable[[], Step[Outcome]]:
     """Reads the lists at one position, closing and helping as needed."""
 
     def start() -> Step[Outcome]:
@@ -204,10 +209,13 @@ def indexer(id_: int, keys: Sequence[str], config: Settings) -> Callable[[], Ste
 
 
 def final_look(rows: Rows, keys: Sequence[str], config: Settings) -> tuple[Rows, dict[str, bytes]]:
-    """What a fresh node finds, after it has itself committed to every key: so nothing can be stuck."""
+    """What a fresh node finds, after it has itself committed to every key: so nothing can be
+    stuck."""
     clean = settings()
     for n in range(3):
-        rows, outcome = run_alone(rows, append(90 + n, "!", keys, clean, newest=True, index_from=1)())
+        rows, outcome = run_alone(
+            rows, append(90 + n, "!", keys, clean, newest=True, index_from=1)()
+        )
         if outcome[0] == "committed":
             break
     else:
@@ -217,8 +225,8 @@ def final_look(rows: Rows, keys: Sequence[str], config: Settings) -> tuple[Rows,
 
 
 def check_lists(wrote: dict[str, Sequence[str]], keys: Sequence[str]) -> Callable[..., list[str]]:
-    """Who committed is in every list it wrote, once; who aborted in none; nobody in half of them; and
-    every reader saw all or nothing of everybody."""
+    """Who committed is in every list it wrote, once; who aborted in none; nobody in half of them;
+    and every reader saw all or nothing of everybody."""
 
     def check(rows: Rows, outcomes: dict[str, Outcome]) -> list[str]:
         _, lists = final_look(rows, keys, settings())
@@ -322,6 +330,7 @@ def prepared(keys: Sequence[str], config: Settings) -> Rows:
 def all_cases(*planted: str) -> dict[str, Case]:
     """Every case, by name; `planted` bugs are put back in all of them."""
     c = settings(*planted)
+
     def two(*, a: Sequence[str] = "x", b: Sequence[str] = "x", late: bool = False) -> Any:
         form = append_newest if late else append
         fresh = {} if late else {"newest": True}
@@ -335,35 +344,116 @@ def all_cases(*planted: str) -> dict[str, Case]:
     forgetting = (("a", append_newest(1, "a", "x", c)), ("b", forget_and_append(2, "b", c)))
     three = (*two(late=True), ("c", append_newest(3, "c", "x", c)))
     cases = [
-        Case("three transactions", {}, three, check_lists(dict.fromkeys("abc", "x"), "x"),
-             positions_max=4, ordered=True, switches_max=3),
-        Case("three transactions, on demand", {}, three, check_lists(dict.fromkeys("abc", "x"), "x"),
-             positions_max=5, ordered=True, switches_max=5),
-
+        Case(
+            "three transactions",
+            {},
+            three,
+            check_lists(dict.fromkeys("abc", "x"), "x"),
+            positions_max=4,
+            ordered=True,
+            switches_max=3,
+        ),
+        Case(
+            "three transactions, on demand",
+            {},
+            three,
+            check_lists(dict.fromkeys("abc", "x"), "x"),
+            positions_max=5,
+            ordered=True,
+            switches_max=5,
+        ),
         Case("one lock", {}, two(), lists()),
         Case("one lock, read late", {}, two(late=True), lists()),
-        *(Case(f"one lock, faults on {where}", {}, two(late=True), lists(), faults=1, faulty=("a",),
-               fault_on=rows, positions_max=2 + (where == "log"), ordered=True)
-          for where, rows in FAULTS.items()),
+        *(
+            Case(
+                f"one lock, faults on {where}",
+                {},
+                two(late=True),
+                lists(),
+                faults=1,
+                faulty=("a",),
+                fault_on=rows,
+                positions_max=2 + (where == "log"),
+                ordered=True,
+            )
+            for where, rows in FAULTS.items()
+        ),
         Case("one lock, death", {}, two(late=True), lists(), deaths=1, mortal=("a",)),
         Case("two locks", {}, two(a="xy", b="xy", late=True), lists("xy", "xy"), positions_max=3),
-        Case("broken secondary", {}, two(a="xy", b="y", late=True), lists("xy", "y"),
-             deaths=1, mortal=("a",), positions_max=3),
-        Case("reader helps", {}, (*two(late=True), ("r", reader(3, "x", c))), lists(),
-             positions_max=2, ordered=True),
-        Case("anyone closes", {}, (a_reads, ("r", reader(2, "x", c)), ("q", reader(3, "x", c))),
-             only_a, positions_max=3),
-        Case("lost reply, trim", {}, (("a", add(1, "a", c)), ("v", forgetter(2, c))), check_sum("a"),
-             faults=1, faulty=("a",), fault_on=FAULTS["log"], forgets=True, positions_max=2, ordered=True),
-        Case("late cells, vacuum", {}, forgetting, lists(), faults=1, faulty=("a",),
-             fault_on=FAULTS["cells"], forgets=True, positions_max=2, ordered=True),
+        Case(
+            "broken secondary",
+            {},
+            two(a="xy", b="y", late=True),
+            lists("xy", "y"),
+            deaths=1,
+            mortal=("a",),
+            positions_max=3,
+        ),
+        Case(
+            "reader helps",
+            {},
+            (*two(late=True), ("r", reader(3, "x", c))),
+            lists(),
+            positions_max=2,
+            ordered=True,
+        ),
+        Case(
+            "anyone closes",
+            {},
+            (a_reads, ("r", reader(2, "x", c)), ("q", reader(3, "x", c))),
+            only_a,
+            positions_max=3,
+        ),
+        Case(
+            "lost reply, trim",
+            {},
+            (("a", add(1, "a", c)), ("v", forgetter(2, c))),
+            check_sum("a"),
+            faults=1,
+            faulty=("a",),
+            fault_on=FAULTS["log"],
+            forgets=True,
+            positions_max=2,
+            ordered=True,
+        ),
+        Case(
+            "late cells, vacuum",
+            {},
+            forgetting,
+            lists(),
+            faults=1,
+            faulty=("a",),
+            fault_on=FAULTS["cells"],
+            forgets=True,
+            positions_max=2,
+            ordered=True,
+        ),
         Case("zombie, trim", {}, forgetting, lists(), forgets=True, positions_max=3),
-        Case("ddl", prepared("x", c),
-             (("a", append(1, "a", "x", c, index_from=1)), ("ddl", indexer(2, "x", c))),
-             check_index({"a": "x"}, "x"), changes_catalog=True),
-        Case("fold", {}, (("a", add(1, "a", c)), ("b", add(2, "b", c)), ("f", folder(3, c))),
-             check_sum("ab"), positions_max=2),
-        Case("fold, vacuum", {}, (("a", add(1, "a", c)), ("f", fold_and_forget(2, c))),
-             check_sum("a"), faults=1, faulty=("a",), fault_on=FAULTS["cells"], forgets=True, positions_max=1, ordered=True),
+        Case(
+            "ddl",
+            prepared("x", c),
+            (("a", append(1, "a", "x", c, index_from=1)), ("ddl", indexer(2, "x", c))),
+            check_index({"a": "x"}, "x"),
+            changes_catalog=True,
+        ),
+        Case(
+            "fold",
+            {},
+            (("a", add(1, "a", c)), ("b", add(2, "b", c)), ("f", folder(3, c))),
+            check_sum("ab"),
+            positions_max=2,
+        ),
+        Case(
+            "fold, vacuum",
+            {},
+            (("a", add(1, "a", c)), ("f", fold_and_forget(2, c))),
+            check_sum("a"),
+            faults=1,
+            faulty=("a",),
+            fault_on=FAULTS["cells"],
+            forgets=True,
+            positions_max=1,
+            ordered=True,
+        ),
     ]
     return {case.name: case for case in cases}

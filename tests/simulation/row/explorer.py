@@ -1,22 +1,23 @@
 """Drives the protocol's own steps through every interleaving of a small case.
 
-A case is a few processes (generators) on one store. The explorer walks the graph of all states they can
-reach: in each state any process may take its next step, a delayed request may arrive, and, while the case
-still has some of them to give, a fault may happen to a request or a process may die. Two ways to one state are
-walked on from once. A state is
+A case is a few processes (generators) on one store. The explorer walks the graph of all states they
+can reach: in each state any process may take its next step, a delayed request may arrive, and,
+while the case still has some of them to give, a fault may happen to a request or a process may die.
+Two ways to one state are walked on from once. A state is
 
     the rows of the store, tombstones included
     where each process is: a generator is determined by the results it was sent, so a process is
     a path in a tree of results, grown by replaying the generator when a new branch is met
     requests still under way, and how many faults and deaths are left
 
-Multi-gets and `Many` are taken apart: each row is read or written at a moment of its own. Time does not exist:
-every lock is expired and every empty position overdue from the start, so each process may be broken or
-closed at any moment. A writer may be closed and take a new position without end, so what lies beyond
-`positions_max` positions is not walked (and counted).
+Multi-gets and `Many` are taken apart: each row is read or written at a moment of its own. Time does
+not exist: every lock is expired and every empty position overdue from the start, so each process
+may be broken or closed at any moment. A writer may be closed and take a new position without end,
+so what lies beyond `positions_max` positions is not walked (and counted).
 
-A step that nobody can disturb or notice is taken at once, alone: reading a row that nobody writes in this
-case, or reading as of a position when nothing is forgotten. Every other order ends in the same states. The one exception is the grace: when a step pauses for it, requests begun before the
+A step that nobody can disturb or notice is taken at once, alone: reading a row that nobody writes
+in this case, or reading as of a position when nothing is forgotten. Every other order ends in the
+same states. The one exception is the grace: when a step pauses for it, requests begun before the
 pause are gone after it, and processes that began work before it have to begin again.
 """
 
@@ -63,9 +64,9 @@ PENDING: Any = ...
 
 @dataclass(frozen=True)
 class Case:
-    """`check` sees the final rows and each process's outcome, and returns what is wrong. Faults happen to
-    requests of `faulty` processes on rows that start with one of `fault_on`. With `switches_max`, only the
-    schedules that leave an unfinished process for another that often."""
+    """`check` sees the final rows and each process's outcome, and returns what is wrong. Faults
+    happen to requests of `faulty` processes on rows that start with one of `fault_on`. With
+    `switches_max`, only the schedules that leave an unfinished process for another that often."""
 
     name: str
     rows: Rows
@@ -101,7 +102,16 @@ class Report:
 class Point:
     """Where a process is after a certain sequence of results."""
 
-    __slots__ = ("acknowledged", "begun", "children", "number", "operation", "outcome", "parent", "sent")
+    __slots__ = (
+        "acknowledged",
+        "begun",
+        "children",
+        "number",
+        "operation",
+        "outcome",
+        "parent",
+        "sent",
+    )
 
     def __init__(self, number: int, parent: Point | None, sent: Any) -> None:
         self.number = number
@@ -222,9 +232,9 @@ def _parts(operation: MultiGet | Many) -> tuple[Operation, ...]:
 
 
 class State(NamedTuple):
-    """`places`: for each process its point and the results of the parts already done. `late`: (request,
-    fresh) under way. `fresh[i]`: process i began work after the grace pause under way began. `content`
-    is a hash of the rows, kept up to date change by change."""
+    """`places`: for each process its point and the results of the parts already done. `late`:
+    (request, fresh) under way. `fresh[i]`: process i began work after the grace pause under way
+    began. `content` is a hash of the rows, kept up to date change by change."""
 
     rows: Rows
     content: int

@@ -1,10 +1,10 @@
 """The history checker: from what clients saw, was there one order in which it all happened?
 
-It uses what clients recorded and nothing of the protocol: transactions in order of their positions are
-replayed on a plain dictionary. Every committed one must be there once, everything read at a snapshot must be
-the state after exactly the transactions up to it, nothing told aborted may show, and rules that span rows
-must hold in every state. Transactions of unknown outcome count as committed if a final look says so; the
-replay then shows whether that is true.
+It uses what clients recorded and nothing of the protocol: transactions in order of their positions
+are replayed on a plain dictionary. Every committed one must be there once, everything read at a
+snapshot must be the state after exactly the transactions up to it, nothing told aborted may show,
+and rules that span rows must hold in every state. Transactions of unknown outcome count as
+committed if a final look says so; the replay then shows whether that is true.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ State = dict[str, str]
 def violations(
     transactions: Iterable[Transaction], outcomes: dict[str, int], final: dict[str, str | None]
 ) -> list[str]:
-    """What is wrong with a history. `outcomes`: positions of unknown ones that turned out committed."""
+    """What is wrong with a history. `outcomes`: positions of unknown ones that turned out
+    committed."""
     wrong: list[str] = []
     every = list(transactions)
     committed = []
@@ -74,7 +75,8 @@ def _replay(committed: list[Transaction], wrong: list[str]) -> list[State]:
 
 def _wrong_reads(transaction: Transaction, seen: State) -> list[str]:
     return [
-        f"{transaction.name} read {name} = {value!r} at {transaction.snapshot}, not {seen.get(name)!r}"
+        f"{transaction.name} at {transaction.snapshot} read {name} = {value!r}, not "
+        f"{seen.get(name)!r}"
         for name, value in transaction.reads.items()
         if seen.get(name) != value
     ]

@@ -1,8 +1,8 @@
 """Closing under load: many writers on a store of limited speed that stalls now and then.
 
-Each writer commits one-lock transactions back to back, at snapshots that hold its own writes or the very
-latest ones, so it has to wait for others, to help, and to close what stays empty. What must not happen: live writers being closed so often that they only take
-new positions and nobody commits.
+Each writer commits one-lock transactions back to back, at snapshots that hold its own writes or the
+very latest ones, so it has to wait for others, to help, and to close what stays empty. What must
+not happen: live writers being closed so often that they only take new positions and nobody commits.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Fleet:
         self._boot()
 
 
-def run(writers: int, seconds: float, seed: int, settings: Settings = Settings()) -> Load:
+def run(writers: int, seconds: float, seed: int, settings: Settings) -> Load:
     return Fleet(writers, seed, settings).run(seconds)
 
 

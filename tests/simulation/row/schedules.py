@@ -2,9 +2,9 @@
 
     python -m tests.simulation.row.schedules [--seeds 10000] [--from 0]
 
-For some virtual seconds requests are lost, doubled and delayed, machines pause beyond their lease, die and are
-replaced; then faults stop. Afterwards every client must have finished, every lock must be free and every
-position decided, within the lease; and the history checker must find nothing.
+For some virtual seconds requests are lost, doubled and delayed, machines pause beyond their lease,
+die and are replaced; then faults stop. Afterwards every client must have finished, every lock must
+be free and every position decided, within the lease; and the history checker must find nothing.
 """
 
 from __future__ import annotations
@@ -169,7 +169,8 @@ class Simulation:
         self.indexed.add(version)
 
     def _tolerant(self, step: Step[Any]) -> Step[None]:
-        """Background work that gives up when the store does not answer, and is tried again later."""
+        """Background work that gives up when the store does not answer, and is tried again
+        later."""
         try:
             yield from step
         except (Retry, Unavailable):
@@ -349,9 +350,12 @@ def main() -> int:
         if result.wrong:
             failed += 1
             print(f"seed {seed}: " + "; ".join(result.wrong[:5]))
-    print(f"{arguments.seeds} schedules, {failed} with violations; " + ", ".join(
-        f"{name or 'requests answered'} {count}" for name, count in sorted(counts.items())
-    ))
+    print(
+        f"{arguments.seeds} schedules, {failed} with violations; "
+        + ", ".join(
+            f"{name or 'requests answered'} {count}" for name, count in sorted(counts.items())
+        )
+    )
     return 1 if failed else 0
 
 

@@ -1,4 +1,5 @@
-"""Closing under load does not collapse; and the measure can fail: closing at once does hit live writers."""
+"""Closing under load does not collapse; and the measure can fail: closing at once does hit live
+writers."""
 
 from __future__ import annotations
 

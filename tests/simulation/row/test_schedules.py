@@ -1,4 +1,5 @@
-"""Seeded schedules of four nodes under faults: no violation, and nothing stays stuck when faults stop."""
+"""Seeded schedules of four nodes under faults: no violation, and nothing stays stuck when faults
+stop."""
 
 from __future__ import annotations
 
@@ -47,7 +48,12 @@ def test_the_checker_accepts_a_right_history() -> None:
         ({"reads": {"l0": None}, "writes": {"l0": "b"}, "snapshot": 0}, {}, "b", "unseen"),
         ({"reads": {"l0": None}, "writes": {}, "snapshot": 1}, {}, "a", "read l0"),
         ({"reads": {"l0": "a"}, "writes": {"l0": "ab"}, "snapshot": 1}, {}, "a", "final l0"),
-        ({"reads": {"l0": "a"}, "writes": {"l0": "ab"}, "snapshot": 1}, {"b": 7}, "ab", "two outcomes"),
+        (
+            {"reads": {"l0": "a"}, "writes": {"l0": "ab"}, "snapshot": 1},
+            {"b": 7},
+            "ab",
+            "two outcomes",
+        ),
         ({"reads": {}, "writes": {"a0": "90"}, "snapshot": 0}, {}, "a", "total is"),
         ({"reads": {}, "writes": {"cp0/1": "b"}, "snapshot": 0}, {}, "a", "without parent"),
         ({"reads": {}, "writes": {}, "snapshot": 0, "token": 1}, {}, "a", "below its own"),

@@ -4,8 +4,9 @@ parents and children, and DDL. Each records what it read and wrote, for the hist
 Rows, all in one table; the root of each kind of row is given in brackets:
 
     a0..    accounts with a balance [itself]        l0..  lists of names [itself], indexed under DDL
-    u0..    unique keys [the node of the writer], claimed      s   a sum, added to [the writer's own]
-    p0..    parents [itself]            c<p>/<n>  children [the writer's own], guarded by their parent
+    u0..    unique keys [the node of the writer], claimed      s   a sum, added to [the writer's
+    own] p0..    parents [itself]            c<p>/<n>  children [the writer's own], guarded by their
+    parent
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ LISTS, UNIQUES, PARENTS = 3, 3, 2
 
 @dataclass(slots=True)
 class Transaction:
-    """What a client knows of one transaction. `reads`: key to value as of `snapshot`; `writes`: key to new
-    value, None for a delete; `added`: to the sum. `outcome`: committed, aborted, refused, unknown."""
+    """What a client knows of one transaction. `reads`: key to value as of `snapshot`; `writes`: key
+    to new value, None for a delete; `added`: to the sum. `outcome`: committed, aborted, refused,
+    unknown."""
 
     name: str
     kind: str
@@ -125,7 +127,8 @@ class Kinds:
         return self._work(transaction, version, [root(f"own {transaction.name}")])
 
     def _claim(self, node: Node, transaction: Transaction, version: int) -> Step[Work]:
-        """Insert a key, or delete it if it is there: under the writer's root, so only the claim excludes."""
+        """Insert a key, or delete it if it is there: under the writer's root, so only the claim
+        excludes."""
         name = f"u{self.random.randrange(UNIQUES)}"
         (old,) = yield from self._get(transaction, name)
         transaction.writes[name] = None if old else transaction.name

@@ -1,4 +1,5 @@
-"""Nodes of one row-atomic store, with the face of a Database, so that tests run on both unchanged."""
+"""Nodes of one row-atomic store, with the face of a Database, so that tests run on both
+unchanged."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
@@ -39,6 +40,7 @@ from belvedere.views.build import unfinished
 from belvedere.views.rekey import RekeyParticipant, no_expressions
 
 T = TypeVar("T")
+DEFAULTS = Settings()
 
 
 class _At:
@@ -89,7 +91,7 @@ class RowDatabase:
     def __init__(
         self,
         store: CellStore | None = None,
-        settings: Settings = Settings(),
+        settings: Settings = DEFAULTS,
         *,
         clock: Callable[[], float] = time.monotonic,
         sleep: Callable[[float], None] = time.sleep,
@@ -190,7 +192,7 @@ class RowDatabase:
     def close(self) -> None:
         self.cells.close()
 
-    def __enter__(self) -> RowDatabase:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -1,5 +1,5 @@
-"""A store whose rows somebody else altered: the statement that meets it names the row, and overwrites
-nothing."""
+"""A store whose rows somebody else altered: the statement that meets it names the row, and
+overwrites nothing."""
 
 from __future__ import annotations
 

@@ -12,6 +12,7 @@ from belvedere.kv.cell import (
     Begin,
     CheckAndMutate,
     Get,
+    Mutate,
     Now,
     Pause,
     Put,
@@ -22,6 +23,7 @@ from belvedere.kv.cell import (
 )
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.txn.row import advance, barrier, cells, commit, layout, log, read, sweep
+from belvedere.txn.row import node as nodes
 from belvedere.txn.row.commit import Expect
 from belvedere.txn.row.forget import forget
 from belvedere.txn.row.locks import Lock
@@ -116,7 +118,9 @@ def test_holders_of_one_side_share_a_lock_and_exclude_the_other_side() -> None:
     guard = layout.lock_row("guard", b"p")
 
     def holding(name: str, side: int) -> Step[Any]:
-        return commit.commit(bench.node(side * 10 + len(name)), work(name, 0, locks=(Lock(guard, side),)))
+        return commit.commit(
+            bench.node(side * 10 + len(name)), work(name, 0, locks=(Lock(guard, side),))
+        )
 
     def paused_at_increment(step: Step[Any]) -> None:
         sent = None
@@ -172,7 +176,7 @@ def test_a_closed_writer_keeps_its_locks_and_commits_at_a_new_position() -> None
         try:
             operation = step.send(sent)
         except StopIteration as stop:
-            assert stop.value == 2
+            position = stop.value
             break
         sent = 0.0 if isinstance(operation, Now) else None
         if isinstance(operation, Now | Begin | Pause | Acknowledge):
@@ -182,6 +186,7 @@ def test_a_closed_writer_keeps_its_locks_and_commits_at_a_new_position() -> None
             closed = True
             bench.run(log.close(bench.node(2), 1))
         sent = execute(bench.store, operation)
+    assert position == 2
     assert node.counts["live writers closed"] == 1
     assert latest(bench, bench.node(3)) == 2
     assert bench.run(read.row(key("x"), 2)).columns == {b"c": b"v"}
@@ -227,18 +232,12 @@ def test_an_open_snapshot_holds_the_floor_of_live_nodes() -> None:
     bench.run(commit.commit(node, work("a", 0, "x")))
     at = latest(bench, node)
     node.open_snapshot(at)
-    bench.run(nodes_beat(node))
+    bench.run(nodes.beat(node))
     bench.run(commit.commit(node, work("b", at, "x")))
     later = latest(bench, node)
     floors = bench.run(forget(bench.node(2), TABLE, b"\x11", later, later))
     assert floors.versions == at
     assert bench.run(read.row(key("x"), at)) is not None
-
-
-def nodes_beat(node: Any) -> Step[None]:
-    from belvedere.txn.row import node as nodes
-
-    return nodes.beat(node)
 
 
 def test_a_writer_under_an_older_catalog_is_refused_and_the_barrier_outlasts_it() -> None:
@@ -290,13 +289,7 @@ def test_replies_that_stay_lost_end_in_unknown_and_never_in_aborted() -> None:
     for row, state in bench.store.rows().items():
         for column, versions in state:
             for timestamp, value in versions.cells:
-                quiet.mutate(layout_put(row, column, timestamp, value))
+                quiet.mutate(Mutate(row, (Put(column, timestamp, value),)))
     bench.store = quiet
     assert latest(bench, bench.node(2)) == 1
     assert bench.run(commit.outcome(bench.node(2), b"a")) == 1
-
-
-def layout_put(row: bytes, column: bytes, timestamp: int, value: bytes) -> Any:
-    from belvedere.kv.cell import Mutate
-
-    return Mutate(row, (Put(column, timestamp, value),))

@@ -1,8 +1,9 @@
 """A CellStore that fails, seeded, for callers that run in threads and in real time.
 
-Each change may be lost before or after its effect, carried out once more later, or answered False although
-applied. What is repeated or delayed arrives during later calls, at most `late_calls_max` of them later.
-Virtual time, pauses and deaths are in `cells_network`; this one is for whole databases.
+Each change may be lost before or after its effect, carried out once more later, or answered False
+although applied. What is repeated or delayed arrives during later calls, at most `late_calls_max`
+of them later. Virtual time, pauses and deaths are in `cells_network`; this one is for whole
+databases.
 """
 
 from __future__ import annotations
@@ -32,9 +33,7 @@ Answer = TypeVar("Answer", None, bool, int)
 class FaultyCells:
     """Wraps a store. `share` of the changes meet a fault; 0 is a faithful store."""
 
-    def __init__(
-        self, under: CellStore, seed: int, share: float, late_calls_max: int = 50
-    ) -> None:
+    def __init__(self, under: CellStore, seed: int, share: float, late_calls_max: int = 50) -> None:
         self.under = under
         self.share = share
         self.counts: Counter[str] = Counter()

@@ -1,13 +1,13 @@
 """A row-atomic store behind an unkind network, in virtual time, on one thread.
 
-Processes are steps (generators) on machines. Every request takes time to arrive and to be answered, and
-by the seed some are lost, answered and lost on the way back, delayed beyond their timeout, carried out
-twice, or answered False although applied. Parts of one multi-get or `Many` travel apart. A machine may
-pause (its processes stand still, its requests arrive all the same), die, and be replaced. Tombstones are
-compacted away at random, but not before they are a grace old.
+Processes are steps (generators) on machines. Every request takes time to arrive and to be answered,
+and by the seed some are lost, answered and lost on the way back, delayed beyond their timeout,
+carried out twice, or answered False although applied. Parts of one multi-get or `Many` travel
+apart. A machine may pause (its processes stand still, its requests arrive all the same), die, and
+be replaced. Tombstones are compacted away at random, but not before they are a grace old.
 
-The promise made to the protocol, and nothing more: a request arrives at most a grace after the work it
-belongs to began, or never.
+The promise made to the protocol, and nothing more: a request arrives at most a grace after the work
+it belongs to began, or never.
 """
 
 from __future__ import annotations
@@ -216,7 +216,9 @@ class World:
         rows = len(operation.gets) if isinstance(operation, MultiGet) else 1
         cost = (1.0 + 0.05 * (rows - 1)) / per_second
         self._waiting += 1
-        served = max(self._busy_until, arrives) + self.random.expovariate(1.0) * cost * self._waiting
+        served = (
+            max(self._busy_until, arrives) + self.random.expovariate(1.0) * cost * self._waiting
+        )
 
         def leave() -> None:
             self._waiting -= 1
@@ -293,4 +295,3 @@ class World:
             self.at(self.now + work, lambda: self._resume(trip.process, result, trip.failure))
         else:
             self._resume(trip.process, result, trip.failure)
-

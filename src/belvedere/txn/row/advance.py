@@ -1,11 +1,11 @@
 """Bringing (decided, applied) forward: done by whoever needs more, for everybody.
 
-Positions are dense, so one multi-get reads the next ones. An empty one is waited for, then closed; a
-record whose cells are not marked written is applied again, which changes nothing if they were. A
+Positions are dense, so one multi-get reads the next ones. An empty one is waited for, then closed;
+a record whose cells are not marked written is applied again, which changes nothing if they were. A
 reader reads cells as of `applied` and therefore never meets half a transaction.
 
-Nothing at or below `applied` is ever applied again, and a helper acts only on what it read within the
-work limit: this is what lets floors work (see `forget`).
+Nothing at or below `applied` is ever applied again, and a helper acts only on what it read within
+the work limit: this is what lets floors work (see `forget`).
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ def _wait_or_close(node: Node, position: int, shared: float) -> Step[None]:
 
 
 def _unmarked(entry: Entry) -> bool:
-    """A record whose cells are not marked written. Met for the first time, its writer is most likely
-    writing them at this moment, so it pays to look once more before doing it for them."""
+    """A record whose cells are not marked written. Met for the first time, its writer is most
+    likely writing them at this moment, so it pays to look once more before doing it for them."""
     return entry.record is not None and not entry.applied
 
 

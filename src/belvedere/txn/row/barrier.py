@@ -1,9 +1,9 @@
 """The catalog barrier: no transaction of an older catalog commits after the snapshot of a DDL.
 
 A writer takes its locks first and reads the catalog version afterwards. So once the new version is
-written, every writer of an older one either holds a lock that a scan of the lock rows shows, or will see
-the new version and give up. The barrier waits for those locks, or breaks them, and only then is a
-snapshot complete with respect to the old catalog.
+written, every writer of an older one either holds a lock that a scan of the lock rows shows, or
+will see the new version and give up. The barrier waits for those locks, or breaks them, and only
+then is a snapshot complete with respect to the old catalog.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def raise_version(version: int) -> Step[None]:
 
 
 def barrier(node: Node, version: int) -> Step[int]:
-    """Wait for, or break, every lock taken under a version older than this; then a snapshot that holds
-    everything committed under it."""
+    """Wait for, or break, every lock taken under a version older than this; then a snapshot that
+    holds everything committed under it."""
     if not node.planted("record_under_old_catalog"):
         for row, holder in (yield from _older(version)):
             yield from _outlast(node, row, holder)

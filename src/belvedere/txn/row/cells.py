@@ -5,10 +5,10 @@
     '+'         a delta cell, one version for each transaction that added
     '='         a fold cell at f: the sum of every delta (and put) at or below f
 
-Every change leaves a marker, so that deletes and NULLs count as changes too. Cells older than `born`
-belong to an earlier life of the key. Nothing here is a tombstone: those would hide history.
-A put starts the sum anew: the row as of s is the newest of put and fold at or below s, plus the deltas
-after it.
+Every change leaves a marker, so that deletes and NULLs count as changes too. Cells older than
+`born` belong to an earlier life of the key. Nothing here is a tombstone: those would hide history.
+A put starts the sum anew: the row as of s is the newest of put and fold at or below s, plus the
+deltas after it.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """The commit of one transaction, step by step.
 
-    1  take the locks, primary first; then re-read catalog version, floors and every row to be written
-    2  only then take a position from the counter
-    3  stamp the primary lock with it: fails if anybody broke the lock
-    4  fill the log row: this is the commit. Closed meanwhile: locks are still ours, go to 2
+    1  take the locks, primary first; then re-read catalog version, floors and every row to be
+    written 2  only then take a position from the counter 3  stamp the primary lock with it: fails
+    if anybody broke the lock 4  fill the log row: this is the commit. Closed meanwhile: locks are
+    still ours, go to 2
     -  acknowledge
     5  write the cells and the outcome cell; mark the record applied and release the locks
 
@@ -47,9 +47,9 @@ class Expect:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """All that a commit needs to know of a transaction. `derive` runs once the locks are held: writes to
-    rows that others may have changed since the snapshot, computed from the newest rows. `seen`: rows that
-    were read at a later position than `snapshot`."""
+    """All that a commit needs to know of a transaction. `derive` runs once the locks are held:
+    writes to rows that others may have changed since the snapshot, computed from the newest rows.
+    `seen`: rows that were read at a later position than `snapshot`."""
 
     transaction: bytes
     snapshot: int
@@ -64,8 +64,8 @@ class Work:
 
 
 def commit(node: Node, work: Work) -> Step[int]:
-    """The position of the commit. Retry: nothing happened, run the transaction again. Unavailable 08007:
-    the outcome is unknown."""
+    """The position of the commit. Retry: nothing happened, run the transaction again. Unavailable
+    08007: the outcome is unknown."""
     held = Held(node.start_attempt(), work.version)
     try:
         ahead = None

@@ -14,10 +14,10 @@
 | 0x25 node id | b | a Heartbeat |
 | 0x10 ... | 0x00, columns, +, = | data: marker, cells, delta cells, fold cells (see `cells`) |
 
-Timestamps. Data cells carry the position that wrote them. A lock cell carries the id of the attempt that
-made it, which is unique, and is removed by a tombstone of exactly that timestamp: the tombstone then
-also kills a late or repeated request of that attempt, and nobody else's. Every other cell is only ever
-overwritten at timestamp 1 (the last put wins) or deleted for good.
+Timestamps. Data cells carry the position that wrote them. A lock cell carries the id of the attempt
+that made it, which is unique, and is removed by a tombstone of exactly that timestamp: the
+tombstone then also kills a late or repeated request of that attempt, and nobody else's. Every other
+cell is only ever overwritten at timestamp 1 (the last put wins) or deleted for good.
 
 An attempt id is node id * 2**32 + number of the attempt on that node: unique for ever.
 """
@@ -65,8 +65,8 @@ ABORT = b"abort"
 YES = b"1"
 
 LOCK_KINDS = ("root", "catalog", "table", "claim", "parent", "guard", "join", "state")
-"""In lock order: a root key first, so that it is the primary of the common transaction. Kinds that are
-not listed come last, by name."""
+"""In lock order: a root key first, so that it is the primary of the common transaction. Kinds that
+are not listed come last, by name."""
 
 _OTHER_KIND = b"\x7f"
 
@@ -75,7 +75,8 @@ ATTEMPTS_PER_NODE = 2**32
 
 class Holder(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """One attempt in a lock. `side` 0 excludes everybody; other sides only exclude different sides.
-    `stamp` is the position the attempt may commit at, 0 before it has one; only the primary has it."""
+    `stamp` is the position the attempt may commit at, 0 before it has one; only the primary has
+    it."""
 
     attempt: int
     primary: bytes
@@ -101,8 +102,8 @@ class Positions(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Floors(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """Snapshots below `versions` and log positions up to `log` are no longer answered; records up to
-    `trimmed` are gone."""
+    """Snapshots below `versions` and log positions up to `log` are no longer answered; records up
+    to `trimmed` are gone."""
 
     versions: int = 0
     log: int = 0
@@ -110,8 +111,8 @@ class Floors(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """`attempts_from`: attempts of this node with a lower number are over. `snapshots_from`: the oldest
-    snapshot somebody reads on this node, -1 when nobody does."""
+    """`attempts_from`: attempts of this node with a lower number are over. `snapshots_from`: the
+    oldest snapshot somebody reads on this node, -1 when nobody does."""
 
     beat: int
     attempts_from: int
@@ -119,8 +120,8 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class RowWrite(msgspec.Struct, frozen=True, array_like=True):
-    """One row's new cells. `kind`: PUT, DELETE or ADD. `born`: since which position the row exists (0: since
-    this write); cells that are older belong to an earlier life of the key."""
+    """One row's new cells. `kind`: PUT, DELETE or ADD. `born`: since which position the row exists
+    (0: since this write); cells that are older belong to an earlier life of the key."""
 
     row: bytes
     kind: int

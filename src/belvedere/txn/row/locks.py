@@ -1,15 +1,16 @@
-"""Locks: one lock-row form for every kind, taken, stamped, released and broken by conditional writes.
+"""Locks: one lock-row form for every kind, taken, stamped, released and broken by conditional
+writes.
 
     free           no cell
     held           LockValue: one holder of side 0, or any number of one other side
     primary        the lowest lock row of an attempt, taken first; the others point to it
     stamped        the primary names the position at which the attempt may commit
 
-Why breaking is safe: an attempt commits only after it stamped its primary, and it stamps only the exact
-value that it left there. A breaker first ends the attempt: it removes the unstamped primary, or it
-decides the stamped position, applies the record if there is one, and then removes the primary. Only an
-ended attempt loses its other locks. A secondary whose primary is gone belongs to an ended attempt,
-because the primary is taken first.
+Why breaking is safe: an attempt commits only after it stamped its primary, and it stamps only the
+exact value that it left there. A breaker first ends the attempt: it removes the unstamped primary,
+or it decides the stamped position, applies the record if there is one, and then removes the
+primary. Only an ended attempt loses its other locks. A secondary whose primary is gone belongs to
+an ended attempt, because the primary is taken first.
 
 A value never comes back (LockValue.changes, and the attempt id as timestamp), so a request that
 arrives late or twice fails. Safety needs no clock; `expired` only says when to stop being polite.
@@ -41,7 +42,8 @@ from belvedere.txn.row.layout import Heartbeat, Holder, LockValue
 from belvedere.txn.row.node import Node, node_of
 
 Finish = Callable[[Node, int, int], Step[None]]
-"""Decide a position and, if that attempt's record is there, write its cells: (node, attempt, position)."""
+"""Decide a position and, if that attempt's record is there, write its cells: (node, attempt,
+position)."""
 
 
 class Lock(NamedTuple):
@@ -119,8 +121,8 @@ def _wait_or_break(
 
 
 def stamp(node: Node, held: Held, position: int) -> Step[None]:
-    """Tie the attempt to a position: (me, -) or (me, old) -> (me, position), in the primary. Retry when
-    somebody has ended the attempt."""
+    """Tie the attempt to a position: (me, -) or (me, old) -> (me, position), in the primary. Retry
+    when somebody has ended the attempt."""
     row = held.primary
     seen: LockValue | None = held.values[row]
     while seen is not None and (mine := _find(seen, held.attempt)) is not None:
@@ -147,8 +149,9 @@ def releases(held: Held) -> tuple[CheckAndMutate, ...]:
 
 
 def release(node: Node, held: Held) -> Step[None]:
-    """Give back every lock. Only for attempts that are ended, or committed and applied. What cannot be
-    given back (replies stay lost) is left to breakers: the attempt is over, so they need not wait."""
+    """Give back every lock. Only for attempts that are ended, or committed and applied. What cannot
+    be given back (replies stay lost) is left to breakers: the attempt is over, so they need not
+    wait."""
     for _ in range(node.settings.tries_max):
         yield Begin()
         try:

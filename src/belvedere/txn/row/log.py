@@ -1,8 +1,9 @@
 """The log: one row a position, filled once, with a record or with an abort marker.
 
-A position is decided by a write-if-absent of its log row, whoever comes first: the writer with its record
-or anybody else with the abort marker. So every doubt ends the same way: write the marker if absent,
-then look who won. Abort markers are never removed: a writer may wake up after any time and try.
+A position is decided by a write-if-absent of its log row, whoever comes first: the writer with its
+record or anybody else with the abort marker. So every doubt ends the same way: write the marker if
+absent, then look who won. Abort markers are never removed: a writer may wake up after any time and
+try.
 
 Below the trim floor an empty log row proves nothing: the record may have been there. Then only the
 outcome cell can tell, and when that is gone too, nobody can: "unknown", never "aborted".
@@ -42,7 +43,8 @@ class Entry(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """At or below the trim floor: whatever was decided is applied, and the log no longer says what."""
+    """At or below the trim floor: whatever was decided is applied, and the log no longer says
+    what."""
 
     position: int
 
@@ -64,8 +66,8 @@ def write_record(node: Node, position: int, record: Record, value: bytes) -> Ste
 
 
 def resolve_doubt(node: Node, position: int, record: Record) -> Step[bool]:
-    """Whether our record is at its position, after a lost reply or False (which may be said although the
-    write was applied). Unavailable when nobody can tell."""
+    """Whether our record is at its position, after a lost reply or False (which may be said
+    although the write was applied). Unavailable when nobody can tell."""
     row = layout.log_row(position, node.settings.lanes)
     owner = owner_of(record.attempt)
     for _ in range(node.settings.tries_max):
@@ -115,7 +117,8 @@ def close(node: Node, position: int) -> Step[None]:
 
 
 def mark_applied(node: Node, position: int, attempt: int) -> CheckAndMutate:
-    """Note in the log row that all its cells are written; nothing when the row is trimmed already."""
+    """Note in the log row that all its cells are written; nothing when the row is trimmed
+    already."""
     return CheckAndMutate(
         layout.log_row(position, node.settings.lanes),
         layout.OWNER,

@@ -1,8 +1,8 @@
 """What one process remembers. None of it matters: a node that forgets everything loses only time.
 
-Safety never rests on a clock. Clocks decide when to stop waiting for somebody: a lock is expired when
-the heartbeat of its node did not change for the lease, on the clock of whoever looks; a position is
-closed when it stayed empty for the closing delay.
+Safety never rests on a clock. Clocks decide when to stop waiting for somebody: a lock is expired
+when the heartbeat of its node did not change for the lease, on the clock of whoever looks; a
+position is closed when it stayed empty for the closing delay.
 """
 
 from __future__ import annotations
@@ -104,8 +104,8 @@ class Node:
         self.commit_seconds += (seconds - self.commit_seconds) * 0.2
 
     def closing_delay(self, shared_seconds: float) -> float:
-        """How long a position may stay empty. Grows with every live writer that was hit (shared), and is
-        capped by the lease: a fixed delay collapses under load."""
+        """How long a position may stay empty. Grows with every live writer that was hit (shared),
+        and is capped by the lease: a fixed delay collapses under load."""
         settings = self.settings
         wanted = settings.close_multiple * self.commit_seconds
         return min(max(wanted, shared_seconds, settings.close_seconds_min), settings.lease_seconds)

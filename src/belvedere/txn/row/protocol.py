@@ -1,9 +1,9 @@
 """The row-atomic commit behind the border: what `txn/commit/batch.py` is for batch-atomic stores.
 
-One RowCommit is one node: it may be used from any thread, holds nothing that matters, and may die at any
-moment. Participants are asked for locks at the snapshot and again once the locks are held (a key that is
-not held: all are released and taken together with it), then derive and check at the newest rows, which
-under their locks are those of p-1.
+One RowCommit is one node: it may be used from any thread, holds nothing that matters, and may die
+at any moment. Participants are asked for locks at the snapshot and again once the locks are held (a
+key that is not held: all are released and taken together with it), then derive and check at the
+newest rows, which under their locks are those of p-1.
 
 A catalog change is a transaction that writes rows of the catalog relation. When it is committed its
 version is written and the barrier waited for: after that nobody commits under an older catalog, and
@@ -184,8 +184,8 @@ class RowCommit:
             self._recent = {}
 
     def _publish_catalog(self, position: int) -> None:
-        """Write the version of a committed catalog change and wait until nobody works under an older
-        one. When this node dies here, the next one that reads the new catalog does it."""
+        """Write the version of a committed catalog change and wait until nobody works under an
+        older one. When this node dies here, the next one that reads the new catalog does it."""
         self.run(advance.apply_through(self.node, position))
         catalog = self._catalog_at(position)
         self.run(barrier.raise_version(catalog.version))
@@ -215,7 +215,8 @@ class RowCommit:
         held: Held,
         time: int,
     ) -> tuple[Record | None, frozenset[LockRequest]]:
-        """The record to commit, with every lock held; or the locks that turned out to be missing."""
+        """The record to commit, with every lock held; or the locks that turned out to be
+        missing."""
         record = self.run(commit.prepare(self.node, held, self._work(intent, wanted, time)))
         newest = RowReader(self.look, None, intent.snapshot.position, intent.snapshot.catalog)
         try:
@@ -230,8 +231,8 @@ class RowCommit:
     def _wanted(
         self, intent: Intent, participants: Sequence[Participant], reader: Reader
     ) -> frozenset[LockRequest]:
-        """Every lock needed: roots, the catalog, claims of primary keys that no root implies, and what
-        participants ask for."""
+        """Every lock needed: roots, the catalog, claims of primary keys that no root implies, and
+        what participants ask for."""
         found = set(intent.locks)
         roots = {request.key for request in found if request.kind == "root"}
         for change in intent.changes:

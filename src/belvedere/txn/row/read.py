@@ -1,8 +1,8 @@
 """Reading rows as of a position, and the newest ones under a lock.
 
-A position to read at comes from `advance.snapshot`: everything up to it is in place and never changes,
-until a floor passes it. Floors are announced a grace before they act, so a reader younger than the
-grace needs no check; an older one reads the floor after its rows.
+A position to read at comes from `advance.snapshot`: everything up to it is in place and never
+changes, until a floor passes it. Floors are announced a grace before they act, so a reader younger
+than the grace needs no check; an older one reads the floor after its rows.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ def row(key: bytes, as_of: int | None) -> Step[Row | None]:
 def scan(
     start: bytes, end: bytes | None, as_of: int | None, *, limit: int | None, reverse: bool
 ) -> Step[tuple[list[tuple[bytes, Row]], bytes | None]]:
-    """Up to `limit` stored rows of a range: those that exist as of the position, and the last key looked at
-    (None at the end of the range). Rows deleted by then are looked at and left out."""
+    """Up to `limit` stored rows of a range: those that exist as of the position, and the last key
+    looked at (None at the end of the range). Rows deleted by then are looked at and left out."""
     found = yield Scan(start, end, as_of=as_of, limit=limit, reverse=reverse)
     completed = yield from _completed(found, as_of)
     existing = [(key, row) for (key, _), row in zip(found, completed) if row is not None]
@@ -55,7 +55,8 @@ def _completed(found: Sequence[tuple[bytes, Cells]], as_of: int | None) -> Step[
 
 
 def check_floor(as_of: int) -> Step[None]:
-    """For readers older than the grace, after they read. Unavailable when the snapshot is too old."""
+    """For readers older than the grace, after they read. Unavailable when the snapshot is too
+    old."""
     floor = log.floors((yield Get(layout.FLOOR_ROW))).versions
     if as_of < floor:
         raise Unavailable("snapshot too old", sqlstate="72000", snapshot=as_of, floor=floor)

@@ -1,7 +1,7 @@
 """The border's Reader and Writer over cells: whole rows in one column, sums as delta cells.
 
-A relation's row is one cell, column 'r', with the stored form of the row. Linear state that was put whole
-(a backfill) and added to later is the stored sum plus the deltas after it.
+A relation's row is one cell, column 'r', with the stored form of the row. Linear state that was put
+whole (a backfill) and added to later is the stored sum plus the deltas after it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,8 @@
 """Finishing what dead processes began, before anybody has to wait for it.
 
-Run now and then by any node: every lock whose holder is over or silent is broken, and every position
-that was handed out is decided and applied. Nobody needs this to be right, only to be quick.
+Run now and then by any node: every lock whose holder is over or silent is broken, and every
+position that was handed out is decided and applied. Nobody needs this to be right, only to be
+quick.
 """
 
 from __future__ import annotations
