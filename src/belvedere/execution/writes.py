@@ -23,8 +23,11 @@ def insert(txn: Transaction, table: CompiledTable, row: Row) -> None:
     stored.insert(txn, table, row)
 
 
-def update(txn: Transaction, table: CompiledTable, old: Row, new: Row) -> None:
-    stored.update(txn, table, old, new)
+def update(
+    txn: Transaction, table: CompiledTable, old: Row, new: Row, value: bytes | None = None
+) -> None:
+    """`value` is the stored form of the old row, if it is known."""
+    stored.update(txn, table, old, new, value)
     for child, key in referring(txn.catalog, table.table.id):
         before = tuple([old[slot] for slot in key.parent_columns])
         after = tuple([new[slot] for slot in key.parent_columns])
@@ -32,8 +35,8 @@ def update(txn: Transaction, table: CompiledTable, old: Row, new: Row) -> None:
             _act(txn, child, key, before, after)
 
 
-def delete(txn: Transaction, table: CompiledTable, row: Row) -> None:
-    stored.delete(txn, table, row)
+def delete(txn: Transaction, table: CompiledTable, row: Row, value: bytes | None = None) -> None:
+    stored.delete(txn, table, row, value)
     for child, key in referring(txn.catalog, table.table.id):
         values = tuple([row[slot] for slot in key.parent_columns])
         if None not in values:

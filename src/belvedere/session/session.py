@@ -24,6 +24,7 @@ from belvedere.catalog.relation import compiled_index
 from belvedere.errors import Error, InvalidInput, Retry, Unsupported
 from belvedere.execution.choose import Tier
 from belvedere.execution.direct.compile import Wrap
+from belvedere.execution.direct.points import PointRead, PointRun, PointWrite
 from belvedere.execution.run import Interrupt, Run
 from belvedere.plan.functions.function import Environment
 from belvedere.plan.nodes import Node
@@ -40,6 +41,7 @@ from belvedere.sql.bind.statement import TEXTS
 from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.optimize import optimize
 from belvedere.sql.statements import DataPlan, Prepare
+from belvedere.txn.border import Isolation, Reader
 from belvedere.txn.constraints import ForeignKeyParticipant
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
@@ -100,17 +102,21 @@ class Session:
     ) -> Result:
         """Run every statement of the text; the result is the last one's."""
         entry = self._plans(text)
-        if entry is not None and entry.tier is self.settings.tier and freshness is None:
-            point = entry.point
-            if point is not None and not self.transactions.failed:
-                return self._point(entry, point, parameters)
-            return self._guarded(lambda: self._cached(entry, parameters))
-        return self._guarded(lambda: self._uncached(text, parameters, freshness))
+        if entry is None or entry.tier is not self.settings.tier or freshness is not None:
+            return self._guarded(lambda: self._uncached(text, parameters, freshness))
+        if not self.transactions.failed:
+            if entry.point_read is not None:
+                return self._read_point(entry, entry.point_read, parameters)
+            if entry.point_write is not None and self.autocommit:
+                if self.transactions.open is None:
+                    return self._write_point(entry, entry.point_write, parameters)
+        return self._guarded(lambda: self._cached(entry, parameters))
 
-    def _point(self, entry: Prepared, point: Any, parameters: Sequence[Any]) -> Result:
+    def _read_point(self, entry: Prepared, read: PointRead, parameters: Sequence[Any]) -> Result:
         """A cached point read: no Run, and no transaction when there is none yet."""
         started = time.perf_counter()
         transaction = self.transactions.open
+        reader: Reader
         if transaction is None and self.autocommit:
             reader = self.shared.newest_reader()
         else:
@@ -118,7 +124,7 @@ class Session:
         if reader.catalog is not entry.catalog:
             return self._guarded(lambda: self._cached(entry, parameters))
         try:
-            rows = point(reader, entry.convert(parameters))
+            rows = read(reader, PointRun(entry.convert(parameters), self.services))
         except BaseException:
             self._failed_statement()
             raise
@@ -127,6 +133,41 @@ class Session:
         record.rows += len(rows)
         record.total_us += (time.perf_counter() - started) * 1e6
         return Result("SELECT", entry.data.plan.fields, rows, len(rows))
+
+    def _write_point(self, entry: Prepared, write: PointWrite, parameters: Sequence[Any]) -> Result:
+        """A cached write of one row, as a transaction of its own; again when it loses a race."""
+        started = time.perf_counter()
+        state, record = self.transactions, entry.record
+        run = PointRun(entry.convert(parameters), self.services)
+        attempts = self.host.config.statement_retries_max
+        while True:
+            transaction = self.host.begin(self._isolation(), at_least=state.floor)
+            try:
+                if transaction.catalog is not entry.catalog or state.defaults_read_only:
+                    transaction.rollback()
+                    return self._guarded(lambda: self._cached(entry, parameters))
+                affected = write(transaction, run)
+                state.position = transaction.commit().position
+                break
+            except Retry as lost:
+                attempts -= 1
+                if attempts < 0:
+                    raise
+                state.floor = max(state.floor, lost.lost_to)
+            except BaseException:
+                record.errors += 1
+                raise
+            finally:
+                transaction.rollback()
+        state.floor = max(state.floor, state.position)
+        record.calls += 1
+        record.rows += affected
+        record.total_us += (time.perf_counter() - started) * 1e6
+        return Result(entry.data.verb.upper(), None, None, affected)
+
+    def _isolation(self) -> Isolation:
+        level: Isolation = self.settings.get("default_transaction_isolation")
+        return level
 
     def commit(self) -> None:
         self.transactions.commit()

@@ -64,6 +64,10 @@ class TransactionState:
         self.read_only = self._settings.get("default_transaction_read_only")
         return self.open
 
+    @property
+    def defaults_read_only(self) -> bool:
+        return bool(self._settings.get("default_transaction_read_only"))
+
     def require_usable(self) -> None:
         if self.failed:
             raise InvalidInput(

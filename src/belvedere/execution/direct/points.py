@@ -1,0 +1,273 @@
+"""The short ways: statements that touch at most one row by its key, or none at all.
+
+These are most of what an application sends, so such a plan becomes one function, without a Run,
+iterators or a list of writes:
+
+    read     SELECT columns FROM t WHERE key = ?        (reader, run) -> rows
+    write    UPDATE, DELETE by key; INSERT of one row    (transaction, run) -> rows changed
+
+`run` here is a `PointRun`: what expressions need and no more. Everything that needs more
+(sub-queries, the clock, conflicts, RETURNING) goes the usual way.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import CompiledTable, compiled_table
+from belvedere.codec.compile import compile_function
+from belvedere.execution import writes
+from belvedere.execution.direct.changes import compile_rules, narrower, widener
+from belvedere.execution.direct.context import Context
+from belvedere.execution.direct.dependence import walk
+from belvedere.execution.direct.source import tuple_source
+from belvedere.execution.run import Services
+from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.txn.border import Reader
+from belvedere.txn.transaction import Transaction
+from belvedere.types import Row
+
+
+class PointRun:
+    __slots__ = ("parameters", "services")
+
+    def __init__(self, parameters: Row, services: Services) -> None:
+        self.parameters = parameters
+        self.services = services
+
+
+PointRead = Callable[[Reader, PointRun], list[Row]]
+PointWrite = Callable[[Transaction, PointRun], int]
+FindKey = Callable[[Row], bytes | None]
+
+_MORE = (
+    e.ScalarSubquery,
+    e.Exists,
+    e.QuantifiedSubquery,
+    e.ArraySubquery,
+    e.OuterColumn,
+)
+
+
+def compile_point_read(catalog: Catalog, node: n.Node) -> PointRead | None:
+    """The short way of a query, or None when it is not that simple."""
+    if isinstance(node, n.Project) and node.input == n.EMPTY_ROW:
+        return _constant(catalog, node.expressions)
+    columns: list[int] | None = None
+    if isinstance(node, n.Project):
+        if not all(isinstance(one, e.Column) for one in node.expressions):
+            return None
+        columns = [one.index for one in node.expressions if isinstance(one, e.Column)]
+        node = node.input
+    values = _key_values(node)
+    if values is None:
+        return None
+    assert isinstance(node, n.Scan)
+    slots = node.slots if columns is None else tuple(node.slots[i] for i in columns)
+    table = compiled_table(catalog, node.relation)
+    constants, nulls, key = _key_source(table, values, "run.parameters")
+    constants["project"] = table.layout.projector(slots)
+    body = [
+        f"if {nulls}: return []",
+        f"value = reader.get({key})",
+        "return [] if value is None else [project(value)]",
+    ]
+    return compile_function("point", "reader, run", body, constants)
+
+
+def _constant(catalog: Catalog, expressions: tuple[e.Expression, ...]) -> PointRead | None:
+    """A SELECT without FROM."""
+    if not all(map(_is_simple, expressions)):
+        return None
+    bound = _context(catalog).tuple_of(expressions)
+    return lambda reader, run: [bound(run)(())]  # type: ignore[arg-type]
+
+
+def _key_values(node: n.Node) -> list[e.Expression] | None:
+    """The parameters or constants that make the whole primary key, if this is such a scan."""
+    if not isinstance(node, n.Scan) or node.residual is not None:
+        return None
+    access = node.access
+    if access.index is not None or access.kind is not paths.AccessKind.KEY:
+        return None
+    values = [part.value for part in access.parts if isinstance(part, paths.OnePart)]
+    if len(values) < len(access.parts):
+        return None
+    if not all(isinstance(value, e.Parameter | e.Literal) for value in values):
+        return None
+    return values
+
+
+def _key_source(
+    table: CompiledTable, values: list[e.Expression], parameters: str
+) -> tuple[dict[str, Any], str, str]:
+    """Constants, the text that a part is NULL, and the text of the key."""
+    constants: dict[str, Any] = {}
+    texts = []
+    for number, value in enumerate(values):
+        if isinstance(value, e.Parameter):
+            texts.append(f"{parameters}[{value.index - 1}]")
+        else:
+            assert isinstance(value, e.Literal)
+            constants[f"c{number}"] = value.value
+            texts.append(f"c{number}")
+    nulls = " or ".join(f"{text} is None" for text in texts)
+    if len(texts) == 1:
+        constants["encode"] = table.key.encode1
+        return constants, nulls, f"encode({texts[0]})"
+    constants["encode"] = table.key.encode
+    return constants, nulls, f"encode({tuple_source(texts)})"
+
+
+def _is_simple(expression: e.Expression) -> bool:
+    """Whether it needs nothing but its row, parameters and sequences."""
+    for item, _ in walk(expression, 0):
+        if isinstance(item, _MORE):
+            return False
+        if isinstance(item, e.Call | e.Cast) and item.function.environment:
+            return False
+    return True
+
+
+def _context(catalog: Catalog) -> Context:
+    def no_plan(node: n.Node) -> Any:
+        raise AssertionError("a point has no plans inside")
+
+    return Context(catalog, no_plan)
+
+
+# -- writes ----------------------------------------------------------------------------------------
+
+
+def compile_point_write(catalog: Catalog, node: n.Node) -> PointWrite | None:
+    match node:
+        case n.Update() if not node.returning:
+            return _update(catalog, node)
+        case n.Delete() if not node.returning:
+            return _delete(catalog, node)
+        case n.Insert() if not node.returning and node.on_conflict is None:
+            return _insert(catalog, node)
+        case _:
+            return None
+
+
+def _find_key(catalog: Catalog, node: n.Scan, values: list[e.Expression]) -> FindKey:
+    table = compiled_table(catalog, node.relation)
+    constants, nulls, key = _key_source(table, values, "parameters")
+    body = [f"return None if {nulls} else {key}"]
+    return compile_function("find", "parameters", body, constants)
+
+
+def _rules_are_simple(rules: n.RowRules) -> bool:
+    expressions = [one.value for one in rules.generated] + [one.condition for one in rules.checks]
+    return all(map(_is_simple, expressions))
+
+
+def _update(catalog: Catalog, node: n.Update) -> PointWrite | None:
+    values = _key_values(node.input)
+    if values is None or not _rules_are_simple(node.rules):
+        return None
+    if not all(_is_simple(assignment.value) for assignment in node.assignments):
+        return None
+    assert isinstance(node.input, n.Scan)
+    context, table = _context(catalog), compiled_table(catalog, node.relation)
+    if node.input.slots != tuple(column.slot for column in table.live):
+        return None
+    find = _find_key(catalog, node.input, values)
+    assigned = context.tuple_of([assignment.value for assignment in node.assignments])
+    ordinals = [assignment.ordinal for assignment in node.assignments]
+    finish, narrow, widen = (
+        compile_rules(context, table, node.rules),
+        narrower(table),
+        widener(table),
+    )
+    decode, checked = table.decode, bool(node.rules.generated or node.rules.checks)
+
+    def write(transaction: Transaction, run: PointRun) -> int:
+        key = find(run.parameters)
+        stored = None if key is None else transaction.get(key)
+        if stored is None:
+            return 0
+        old = decode(stored)
+        row = narrow(old)
+        new = list(row)
+        for ordinal, value in zip(ordinals, assigned(run)(row)):  # type: ignore[arg-type]
+            new[ordinal] = value
+        # NOT NULL alone is seen to when the row is stored.
+        done = finish(run)(new) if checked else tuple(new)  # type: ignore[arg-type]
+        writes.update(transaction, table, old, widen(done), stored)
+        return 1
+
+    return write
+
+
+def _delete(catalog: Catalog, node: n.Delete) -> PointWrite | None:
+    values = _key_values(node.input)
+    if values is None:
+        return None
+    assert isinstance(node.input, n.Scan)
+    find, table = _find_key(catalog, node.input, values), compiled_table(catalog, node.relation)
+
+    def write(transaction: Transaction, run: PointRun) -> int:
+        key = find(run.parameters)
+        stored = None if key is None else transaction.get(key)
+        if stored is None:
+            return 0
+        writes.delete(transaction, table, table.decode(stored), stored)
+        return 1
+
+    return write
+
+
+def _insert(catalog: Catalog, node: n.Insert) -> PointWrite | None:
+    expressions = _one_row(node.input)
+    if expressions is None or not _rules_are_simple(node.rules):
+        return None
+    if not all(map(_is_simple, expressions)):
+        return None
+    context, table = _context(catalog), compiled_table(catalog, node.relation)
+    made, finish, widen = (
+        context.tuple_of(expressions),
+        compile_rules(context, table, node.rules),
+        widener(table),
+    )
+    width, relation = len(table.live), node.relation
+    hidden = [i for i, column in enumerate(table.live) if column.hidden]
+    whole = node.ordinals == tuple(range(width))
+
+    def write(transaction: Transaction, run: PointRun) -> int:
+        given = made(run)(())  # type: ignore[arg-type]
+        if whole:
+            values = list(given)
+        else:
+            values = [None] * width
+            for ordinal, value in zip(node.ordinals, given):
+                values[ordinal] = value
+            for ordinal in hidden:
+                values[ordinal] = run.services.row_id(relation)
+        writes.insert(transaction, table, widen(finish(run)(values)))  # type: ignore[arg-type]
+        return 1
+
+    return write
+
+
+def _one_row(node: n.Node) -> tuple[e.Expression, ...] | None:
+    """The expressions of an input that is one row of constants and parameters."""
+    match node:
+        case n.Values() if len(node.rows) == 1 and node.fields:
+            return node.rows[0]
+        case n.Project() if node.input == n.EMPTY_ROW:
+            return node.expressions
+        case n.Project() if isinstance(node.input, n.Values) and len(node.input.rows) == 1:
+            row = node.input.rows[0]
+            if all(isinstance(one, e.Column | e.Literal) for one in node.expressions):
+                return tuple(
+                    row[one.index] if isinstance(one, e.Column) else one for one in node.expressions
+                )
+            return None
+        case _:
+            return None
