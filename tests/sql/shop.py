@@ -1,5 +1,9 @@
 """A catalog to bind against: what a small shop would have."""
 
+from __future__ import annotations
+
+from typing import Any
+
 from belvedere.catalog.catalog import PUBLIC_ID, Catalog, empty
 from belvedere.catalog.model import (
     Check,
@@ -15,6 +19,7 @@ from belvedere.catalog.model import (
     TypeName,
     View,
 )
+from belvedere.plan.fields import Field, Fields
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -174,3 +179,32 @@ OLD = table(
 def shop() -> Catalog:
     objects = [CUSTOMERS, ORDERS, LINES, LOG, TOTALS, BIG, ARCHIVE, OLD, *INDEXES, *SEQUENCES]
     return empty().replaced({one.id: one for one in objects})
+
+
+def SYSTEM(schema: str, name: str) -> Fields | None:
+    """One table that the system computes."""
+    if (schema, name) == ("information_schema", "tables"):
+        return (Field("table_schema", TEXT), Field("table_name", TEXT))
+    return None
+
+
+class Sized:
+    """Statistics of a shop with many orders."""
+
+    def __init__(self, rows: dict[int, float], distinct: dict[tuple[int, int], float]) -> None:
+        self._rows = rows
+        self._distinct = distinct
+
+    def rows(self, relation: int) -> float | None:
+        return self._rows.get(relation)
+
+    def distinct(self, relation: int, slot: int) -> float | None:
+        return self._distinct.get((relation, slot))
+
+    def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
+        return (1, 1_000_000) if (relation, slot) == (101, 0) else None
+
+
+def sized() -> Sized:
+    rows = {100: 10_000.0, 101: 1_000_000.0, 102: 5_000_000.0, 103: 50.0, 110: 9_000.0}
+    return Sized(rows, {(101, 1): 9_000.0, (101, 4): 5.0, (100, 3): 200.0, (102, 0): 1_000_000.0})

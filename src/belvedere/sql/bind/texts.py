@@ -6,7 +6,7 @@ import functools
 
 from belvedere.catalog.catalog import Catalog, empty
 from belvedere.catalog.model import Column, Index, KeyPart, Table
-from belvedere.errors import InvalidInput
+from belvedere.errors import Error, InvalidInput
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Volatility
@@ -29,6 +29,15 @@ class Texts:
         self, catalog: Catalog, text: str, fields: n.Fields, target: SqlType | None = None
     ) -> e.Expression:
         """The expression over a row of `fields`, assigned to `target` when that is given."""
+        try:
+            return self._known(catalog, text, fields, target)
+        except Error as error:
+            error.position = None  # it would be a place in this text, not in the statement
+            raise
+
+    def _known(
+        self, catalog: Catalog, text: str, fields: n.Fields, target: SqlType | None
+    ) -> e.Expression:
         if "val" in text and "(" in text:  # nextval and its kin are looked up in the catalog
             return self._bind(catalog, text, fields, target)
         return self._pure(text, fields, target)

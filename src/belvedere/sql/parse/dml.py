@@ -31,7 +31,8 @@ def parse_data_statement(c: Cursor) -> t.DataStatement:
 
 
 def _insert(c: Cursor) -> t.InsertTree:
-    at = c.expect("insert", "into")
+    c.expect("insert", "into")
+    at = c.token.start
     table = c.qualified()
     alias = c.name() if c.accept("as") else None
     columns: tuple[tuple[str, int], ...] = ()
@@ -80,8 +81,9 @@ def _conflict_target(c: Cursor) -> t.Expr:
 
 
 def _update(c: Cursor) -> t.UpdateTree:
-    at = c.expect("update")
+    c.expect("update")
     c.accept("only")
+    at = c.token.start
     table = c.qualified()
     alias = c.table_alias()
     c.expect("set")
@@ -92,8 +94,9 @@ def _update(c: Cursor) -> t.UpdateTree:
 
 
 def _delete(c: Cursor) -> t.DeleteTree:
-    at = c.expect("delete", "from")
+    c.expect("delete", "from")
     c.accept("only")
+    at = c.token.start
     table = c.qualified()
     alias = c.table_alias()
     sources = parse_sources(c) if c.accept("using") else ()

@@ -30,7 +30,7 @@ NEXT = 0.1  # one more row of a range
 class Sarg(NamedTuple):
     """A condition `side <comparison> value`; `side` is over the table row, `value` over none of it.
 
-    `comparison` is '=', '<', '<=', '>', '>=', 'in', 'any', 'null' or 'prefix'.
+    `comparison` is '=', '<', '<=', '>', '>=', 'in', 'any', 'null', 'prefix' or 'where'.
     """
 
     side: e.Expression
@@ -235,6 +235,8 @@ def _match(
         used += more
     if not parts and bounds is None:
         return None
+    if index is not None and index.where is not None:
+        used += _implied(index, scan, table, context)
     full = whole is not None and len(parts) == whole
     if full and index is not None:  # NULLs may repeat in a unique index
         full = not any(isinstance(part, paths.IsNullPart) for part in parts)
@@ -249,6 +251,16 @@ def _match(
     )
     rows = _rows(access, used, scan, context)
     return Candidate(access, tuple(used), rows, _cost(access, rows))
+
+
+def _implied(index: Index, scan: n.Scan | n.State, table: Table, context: Context) -> list[Sarg]:
+    """What a partial index has seen to already."""
+    predicate = set(conjuncts(context.texts.predicate(context.catalog, table, index)))
+    return [
+        Sarg(over_table(one, scan, table), "where", None, one)
+        for one in conjuncts(scan.filter)
+        if over_table(one, scan, table) in predicate
+    ]
 
 
 def _equality(column: KeyColumn, sargs: list[Sarg]) -> Sarg | None:

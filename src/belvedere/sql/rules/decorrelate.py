@@ -28,7 +28,7 @@ from belvedere.plan.transform import (
     shift,
 )
 from belvedere.sql.rules.context import Context
-from belvedere.sql.rules.estimates import origin
+from belvedere.sql.rules.estimates import origin, rows_of
 from belvedere.sql.rules.scalar_aggregates import join_scalar
 
 
@@ -39,10 +39,13 @@ def decorrelate(plan: n.Node, context: Context) -> n.Node:
     source = node.input
     width = len(source.fields)
     rest: list[e.Expression] = []
-    for one in conjuncts(node.condition):
+    conditions = conjuncts(node.condition)
+    plain = conjunction([one for one in conditions if not has_subplan(one)])
+    likely = rows_of(source if plain is None else n.Filter(source, plain), context)
+    for one in conditions:
         joined = _joined(one, source, context)
         if joined is None:
-            scalar = join_scalar(one, source, width, context)
+            scalar = join_scalar(one, source, likely, context)
             if scalar is None:
                 rest.append(one)
                 continue

@@ -16,6 +16,7 @@ from belvedere.sql.rules.statistics import DEFAULT_ROWS
 EQUAL = 0.01
 RANGE = 0.3
 LIKE = 0.1
+PREFIX = 0.02
 OTHER = 0.33
 SEMI = 0.5
 GROUPS = 0.1
@@ -229,6 +230,8 @@ def _comparison(call: e.Call, node: n.Node, context: Context) -> float:
         return 1.0 - _equal(left, node, context)
     if name in ("<", "<=", ">", ">="):
         return _range(left, right, name, node, context)
+    if name == "~~" and isinstance(right, e.Literal) and str(right.value)[:1] not in "%_":
+        return PREFIX
     return LIKE if "~" in name else OTHER
 
 

@@ -12,9 +12,10 @@ from belvedere.errors import Error
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Function, Volatility
-from belvedere.plan.transform import rebuild, rebuild_expressions, rebuild_inputs
+from belvedere.plan.functions.registry import resolve
+from belvedere.plan.transform import rebuild, rebuild_expressions, rebuild_inputs, with_subplan
 from belvedere.sql.rules.context import Context
-from belvedere.types import BOOLEAN
+from belvedere.types import BOOLEAN, Kind, SqlType
 
 TRUE = e.Literal(True, BOOLEAN)
 FALSE = e.Literal(False, BOOLEAN)
@@ -22,7 +23,11 @@ UNKNOWN_TRUTH = e.Literal(None, BOOLEAN)
 
 
 def fold_constants(plan: n.Node, context: Context) -> n.Node:
-    node = rebuild_inputs(plan, lambda one: fold_constants(one, context))
+    return _fold_plan(plan)
+
+
+def _fold_plan(plan: n.Node) -> n.Node:
+    node = rebuild_inputs(plan, _fold_plan)
     node = rebuild_expressions(node, fold)
     if not isinstance(node, n.Filter) or not isinstance(node.condition, e.Literal):
         return node
@@ -34,7 +39,7 @@ def fold(expression: e.Expression) -> e.Expression:
     match expression:
         case e.Literal() | e.Column() | e.Parameter() | e.OuterColumn():
             return expression
-    folded = rebuild(expression, fold)
+    folded = with_subplan(rebuild(expression, fold), _fold_plan)
     match folded:
         case e.Call():
             return _call(folded)
@@ -58,9 +63,32 @@ def fold(expression: e.Expression) -> e.Expression:
 
 def _call(call: e.Call) -> e.Expression:
     if not all(isinstance(one, e.Literal) for one in call.arguments):
-        return call
+        return _narrowed(call) if call.function.name in _COMPARISONS else call
     values = [one.value for one in call.arguments if isinstance(one, e.Literal)]
     return _computed(call.function, values, call)
+
+
+_COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+_BITS = {Kind.SMALLINT: 15, Kind.INTEGER: 31, Kind.BIGINT: 63}
+
+
+def _narrowed(call: e.Call) -> e.Expression:
+    """`column::bigint = 5` as `column = 5`, so that a key on the column is of use."""
+    left, right = call.arguments
+    if isinstance(right, e.Cast) and isinstance(left, e.Literal):
+        operand, literal = right.operand, left
+    elif isinstance(left, e.Cast) and isinstance(right, e.Literal):
+        operand, literal = left.operand, right
+    else:
+        return call
+    bits = _BITS.get(operand.type.kind)
+    wide = literal.type.kind in _BITS and isinstance(literal.value, int)
+    if bits is None or not wide or not -(2**bits) <= literal.value < 2**bits:
+        return call
+    narrow = e.Literal(literal.value, SqlType(operand.type.kind))
+    pair = (operand, narrow) if literal is right else (narrow, operand)
+    found = resolve(call.function.name, [one.type for one in pair])
+    return e.Call(found.function, pair, call.type)
 
 
 def _cast(cast: e.Cast) -> e.Expression:

@@ -25,6 +25,7 @@ from belvedere.plan.transform import (
 )
 from belvedere.sql.bind.texts import volatility
 from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.fold_constants import fold
 from belvedere.types import Kind
 
 Conditions = list[e.Expression]
@@ -88,7 +89,7 @@ def _project(node: n.Project, conditions: Conditions) -> n.Node:
         used = [node.expressions[i] for i in columns_of(one)]
         plain = all(not has_subplan(x) and not is_volatile(x) for x in used)
         if plain and (not has_subplan(one) or all(isinstance(x, e.Column) for x in used)):
-            below.append(substitute(one, node.expressions))
+            below.append(fold(substitute(one, node.expressions)))
         else:
             above.append(one)
     return filtered(replace(node, input=_push(node.input, below)), above)

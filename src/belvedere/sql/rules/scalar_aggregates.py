@@ -28,13 +28,13 @@ FEW_ROWS = 50.0
 
 
 def join_scalar(
-    condition: e.Expression, source: n.Node, width: int, context: Context
+    condition: e.Expression, source: n.Node, outer_rows: float, context: Context
 ) -> tuple[n.Node, e.Expression] | None:
     """The joined source, and the condition reading the joined column; None: left as it is."""
     subquery = _only_scalar(condition)
     if subquery is None:
         return None
-    grouped = _grouped(subquery.plan, source, context)
+    grouped = _grouped(subquery.plan, outer_rows, context)
     if grouped is None:
         return None
     plan, keys, value = grouped
@@ -64,7 +64,7 @@ def _subqueries(expression: e.Expression) -> list[e.Expression]:
 
 
 def _grouped(
-    plan: n.Node, source: n.Node, context: Context
+    plan: n.Node, outer_rows: float, context: Context
 ) -> tuple[n.Node, tuple[n.JoinKey, ...], int] | None:
     """The plan grouped by what the outer row is compared with, the join keys, the value's place."""
     if not isinstance(plan, n.Project) or len(plan.expressions) != 1:
@@ -80,7 +80,7 @@ def _grouped(
     if split is None:
         return None
     inner, pairs = split
-    if not _pays(inner, pairs, source, context):
+    if not _pays(inner, pairs, outer_rows, context):
         return None
     if any(depth == 1 for depth, _ in outer_references(n.Project(inner, plan.expressions, ()))):
         return None
@@ -149,8 +149,7 @@ def _pair(condition: e.Expression) -> tuple[e.Expression, e.Expression] | None:
     return None
 
 
-def _pays(inner: n.Node, pairs: Pairs, source: n.Node, context: Context) -> bool:
-    outer_rows = rows_of(source, context)
+def _pays(inner: n.Node, pairs: Pairs, outer_rows: float, context: Context) -> bool:
     if outer_rows <= FEW_ROWS:
         return False
     inner_rows = rows_of(inner, context)
