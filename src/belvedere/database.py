@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import struct
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -56,6 +57,7 @@ from belvedere.views.keep import Bind, Keeper, group_of, no_queries
 from belvedere.views.rekey import CompileExpression, index_participants, no_expressions
 
 MEMORY = ":memory:"
+_SUFFIX = struct.Struct(">4sI")
 T = TypeVar("T")
 
 
@@ -138,7 +140,11 @@ class Database:
         """A transaction that sees at least position `at_least`."""
         if self._closed:
             raise Unavailable("the database is closed", sqlstate="08003")
-        if at_least > self.position and not self.visibility.wait_past(at_least - 1, wait_s):
+        if (
+            at_least
+            and at_least > self.position
+            and not self.visibility.wait_past(at_least - 1, wait_s)
+        ):
             self.commits.require_writable()  # what was written before a failure never shows
             raise Unavailable("the position did not come in time", sqlstate="57014")
         return Transaction(
@@ -469,7 +475,7 @@ class Database:
 
     def _next_suffix(self) -> bytes:
         """What makes a transaction id unique: 4 random bytes of this process, and a count."""
-        return self._suffix + (next(self._suffix_numbers) & 0xFFFFFFFF).to_bytes(4)
+        return _SUFFIX.pack(self._suffix, next(self._suffix_numbers) & 0xFFFFFFFF)
 
     def _scratch_opener(self) -> Callable[[], BatchStore]:
         directory = self._opened.directory

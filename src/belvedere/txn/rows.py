@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from belvedere.catalog.relation import CompiledTable
 from belvedere.errors import InvalidInput
-from belvedere.txn.border import LockRequest
+from belvedere.txn.border import LockRequest, make
 from belvedere.txn.roots import root_of
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
@@ -71,7 +71,7 @@ def _lock_root(transaction: Transaction, table: CompiledTable, key: bytes, row: 
     root = root_of(transaction.snapshot.catalog, table.table.id)
     if root is not None:
         key = root(key, row, transaction)
-    transaction.lock(LockRequest("root", key))
+    transaction.lock(make(LockRequest, ("root", key, False)))
 
 
 def duplicate_key(table: CompiledTable, row: Row) -> InvalidInput:

@@ -31,6 +31,7 @@ from belvedere.txn.border import (
     Reader,
     RowChange,
     Snapshot,
+    make,
 )
 from belvedere.txn.commit.batch import DerivedRows
 from belvedere.txn.history.merge import merge_scan
@@ -219,7 +220,7 @@ class Transaction:
             self._unpreviewed[key] = old
         if known is None:
             self._protocol.require_unchanged(key, self.snapshot)
-            self._changes[key] = RowChange(key, old, new, self.snapshot.batch)
+            self._changes[key] = make(RowChange, (key, old, new, self.snapshot.batch))
             if self._order is not None:
                 self._order.add(key)
         elif known.old == new:
@@ -290,14 +291,17 @@ class Transaction:
         try:
             if not self._changes:
                 return Committed(self.snapshot.position, 0)
-            intent = Intent(
-                self.id,
-                self._snapshots[0],
-                tuple(self._changes.values()),
-                frozenset(self._reads) if self._reads else NOTHING,
-                tuple(self._ranges),
-                tuple(self._held),
-                self.isolation,
+            intent = make(
+                Intent,
+                (
+                    self.id,
+                    self._snapshots[0],
+                    tuple(self._changes.values()),
+                    frozenset(self._reads) if self._reads else NOTHING,
+                    tuple(self._ranges),
+                    tuple(self._held),
+                    self.isolation,
+                ),
             )
             return self._protocol.commit(intent)
         finally:

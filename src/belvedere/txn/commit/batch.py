@@ -12,6 +12,7 @@ published position.
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
@@ -32,6 +33,7 @@ from belvedere.txn.border import (
     Reader,
     RowChange,
     Snapshot,
+    make,
 )
 from belvedere.txn.commit.group import GroupSync, unknown_outcome
 from belvedere.txn.commit.visibility import Visibility
@@ -39,6 +41,7 @@ from belvedere.txn.history.readers import NewestReader, OverlayReader
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 HOUSEKEEPING_EVERY = 4096
+LOG_KEY = struct.Struct(">BQ")  # keyspace.log_key without its range check
 CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
 
 Prefixes = bytes | frozenset[bytes]
@@ -97,7 +100,7 @@ class BatchCommit:
             failpoints.hit("acknowledge.before")
         if not state.position % HOUSEKEEPING_EVERY:
             self._housekeeping()
-        return Committed(state.position, time)
+        return make(Committed, (state.position, time))
 
     def outcome(self, transaction: bytes) -> int | None:
         """The position of a recent commit of this process, if it is one."""
@@ -206,12 +209,12 @@ class BatchCommit:
         record = encode_record(
             position, last_hash, catalog.version, time, intent.transaction, logged
         )
-        batch.append((keyspace.log_key(position), record))
+        batch.append((LOG_KEY.pack(keyspace.LOG, position), record))
         derived: list[Write] = []
         if participants:
             derived = self._derive(participants, changes, catalog)  # type: ignore[arg-type]
             batch += derived
-        successor = Snapshot(batch_number + 1, position, catalog, record_hash(record))
+        successor = make(Snapshot, (batch_number + 1, position, catalog, record_hash(record)))
         schema_change = catalog is not self._visibility.written.catalog
         if schema_change and failpoints.armed and failpoints.planted("catalog_before_data"):
             self._visibility.published = self._visibility.published._replace(catalog=catalog)
