@@ -119,6 +119,14 @@ class Edit:
     def drop_sequence(self, id_: int) -> None:
         """At once: a sequence has no rows of its own."""
         assert isinstance(self.catalog.get(id_), Sequence)
+        self._forget(id_)
+
+    def drop_plain_view(self, id_: int) -> None:
+        """At once: a plain view is only its text."""
+        assert isinstance(self.catalog.get(id_), model.PlainView)
+        self._forget(id_)
+
+    def _forget(self, id_: int) -> None:
         self._changed[id_] = None
         self.catalog = self.catalog.replaced({id_: None})
 

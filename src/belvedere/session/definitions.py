@@ -9,11 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from belvedere.catalog import definitions as wanted
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.graph import children_of
-from belvedere.catalog.model import Index, PlainView, Sequence, State, Table, View
+from belvedere.catalog.model import (
+    Column,
+    Index,
+    PlainView,
+    Sequence,
+    State,
+    Table,
+    TypeName,
+    View,
+)
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
@@ -252,7 +263,40 @@ def _create_schema(edit: Edit, statement: d.CreateSchema) -> None:
 
 
 def _create_view(edit: Edit, statement: d.CreateView) -> None:
-    raise Unsupported("CREATE VIEW", name=str(statement.name))
+    schema = statement.name.schema or PUBLIC
+    found = edit.catalog.find(statement.name.name, schema)
+    columns = tuple(
+        Column(column.name, TypeName.of(column.type), slot)
+        for slot, column in enumerate(statement.columns)
+    )
+    if found is not None:
+        if not (statement.or_replace and isinstance(found, PlainView)):
+            raise InvalidInput(
+                "relation already exists", sqlstate="42P07", name=statement.name.name
+            )
+        _require_same_columns(found, columns)
+        edit.put(msgspec.structs.replace(found, definition=statement.query, columns=columns))
+        return
+    edit.put(
+        PlainView(
+            id=edit.allocate(),
+            name=statement.name.name,
+            schema=edit.catalog.schema_id(schema),
+            definition=statement.query,
+            columns=columns,
+        )
+    )
+
+
+def _require_same_columns(view: PlainView, columns: tuple[Column, ...]) -> None:
+    """CREATE OR REPLACE may only add columns at the end."""
+    for old, new in zip(view.columns, columns):
+        if old.name != new.name or old.type != new.type:
+            raise InvalidInput(
+                "cannot change a column of a view", sqlstate="42P16", column=old.name
+            )
+    if len(columns) < len(view.columns):
+        raise InvalidInput("cannot drop columns from a view", sqlstate="42P16", name=view.name)
 
 
 # -- drop ------------------------------------------------------------------------------------------
@@ -280,6 +324,8 @@ def _drop_one(edit: Edit, found: Any, cascade: bool) -> None:
             edit.drop_table(found.id, cascade=cascade)
         case Sequence():
             edit.drop_sequence(found.id)
+        case PlainView():
+            edit.drop_plain_view(found.id)
         case Index():
             if found.constraint:
                 raise InvalidInput(

@@ -6,6 +6,7 @@ A frame is a `range` of row numbers, or a list of them when EXCLUDE leaves holes
 from __future__ import annotations
 
 import bisect
+import datetime
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -134,7 +135,11 @@ class _Comparable:
     __slots__ = ("flip", "value")
 
     def __init__(self, value: Any, flip: int) -> None:
-        self.value = value.span if isinstance(value, Interval) else value
+        if isinstance(value, Interval):
+            value = value.span
+        elif type(value) is datetime.date:  # a date moved by an interval is a timestamp
+            value = datetime.datetime.combine(value, datetime.time())
+        self.value = value
         self.flip = flip
 
     def __lt__(self, other: _Comparable) -> bool:

@@ -30,7 +30,7 @@ from belvedere.execution.duck.query import (
     require_groupable,
     same_types,
 )
-from belvedere.execution.duck.types import NotExact, type_text
+from belvedere.execution.duck.types import NotExact, literal_text, literal_type, type_text
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.access import FULL
@@ -140,6 +140,8 @@ class Lowering:
     def values(self, node: n.Values, outer: Outer) -> Query:
         if node.rows == ((),):
             return Query("SELECT 1 AS nothing", ())
+        if not node.rows:
+            return _no_rows(node)
         scope = self.scope(_no_columns, outer)
         rows = [[lower_expression(scope, value) for value in row] for row in node.rows]
         types = tuple(one_type([row[i] for row in rows]) for i in range(len(node.fields)))
@@ -291,6 +293,12 @@ class Lowering:
         text = f"{name}({columns}) AS (({base.text}) {word} ({step.text}))"
         same_types(base, step)
         return Query(f"WITH RECURSIVE {text} SELECT * FROM {name}", base.types)
+
+
+def _no_rows(node: n.Values) -> Query:
+    types = tuple(literal_type(None, one.type) for one in node.fields)
+    columns = [f"{literal_text(None, one)} AS c{i}" for i, one in enumerate(types)]
+    return Query(f"SELECT {', '.join(columns) or '1 AS nothing'} WHERE FALSE", types)
 
 
 def _no_columns(index: int) -> Place:
