@@ -1,0 +1,219 @@
+"""The processes of the explorer's cases: each a function that starts a step of the protocol's own
+code.
+
+Most transactions append their name to lists: a list tells who was lost, who came twice and who came
+from nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from belvedere.errors import Retry, Unavailable
+from belvedere.kv.cell import Begin, Mutate, Put, Step, WorkExpired
+from belvedere.txn.row import advance, barrier, cells, layout, read
+from belvedere.txn.row.commit import Work, commit
+from belvedere.txn.row.fold import fold
+from belvedere.txn.row.forget import forget
+from belvedere.txn.row.layout import RowWrite
+from belvedere.txn.row.locks import Lock
+from belvedere.txn.row.node import Node, Settings
+from tests.simulation.row.explorer import Outcome
+
+TABLE = b"\x10\x00\x00\x00\x64"
+INDEX = b"\x10\x00\x00\x00\x65"
+END = b"\x11"
+LIST = b"l"
+
+
+def settings(*planted: str) -> Settings:
+    return Settings(
+        lanes=1,
+        lease_seconds=0.0,
+        grace_seconds=5.0,
+        close_seconds_min=0.0,
+        tries_max=2,
+        planted=frozenset(planted),
+    )
+
+
+def key(name: str) -> bytes:
+    return TABLE + name.encode()
+
+
+def append(
+    id_: int,
+    name: str,
+    keys: Sequence[str],
+    config: Settings,
+    *,
+    newest: bool = False,
+    index_from: int = 99,
+) -> Callable[[], Step[Outcome]]:
+    """A transaction that appends its name to every list in `keys`, under one lock each; from
+    catalog version `index_from` on it also maintains an index of the rows."""
+
+    def start() -> Step[Outcome]:
+        node = Node(id_, config)
+        return (yield from _append(node, name, keys, newest, index_from))
+
+    return start
+
+
+def _append(
+    node: Node, name: str, keys: Sequence[str], newest: bool, index_from: int
+) -> Step[Outcome]:
+    version = yield from barrier.read_version()
+    at = yield from (advance.latest(node) if newest else advance.snapshot(node))
+    found = yield from read.rows([key(k) for k in keys], at)
+    writes = []
+    for k, row in zip(keys, found):
+        old = row.columns[LIST] if row else b""
+        writes.append(cells.put(key(k), {LIST: old + name.encode()}))
+        if version >= index_from:
+            writes.append(cells.put(INDEX + k.encode(), {LIST: old + name.encode()}))
+    taken = tuple(Lock(layout.lock_row("root", k.encode())) for k in keys)
+    return (yield from _end(node, Work(name.encode(), at, version, taken, tuple(writes))))
+
+
+def append_newest(
+    id_: int, name: str, keys: Sequence[str], config: Settings
+) -> Callable[[], Step[Outcome]]:
+    """The same, but the lists are read only once the locks are held, as derived rows are: nothing
+    but the locks protects it."""
+
+    def start() -> Step[Outcome]:
+        node = Node(id_, config)
+        at = yield from advance.snapshot(node)
+        taken = tuple(Lock(layout.lock_row("root", k.encode())) for k in keys)
+
+        def derive() -> Step[tuple[RowWrite, ...]]:
+            found = yield from read.rows([key(k) for k in keys], None)
+            lists = [row.columns[LIST] if row else b"" for row in found]
+            return tuple(
+                cells.put(key(k), {LIST: old + name.encode()}) for k, old in zip(keys, lists)
+            )
+
+        return (yield from _end(node, Work(name.encode(), at, 0, taken, (), derive=derive)))
+
+    return start
+
+
+def _end(node: Node, work: Work) -> Step[Outcome]:
+    try:
+        position = yield from commit(node, work)
+    except Retry:
+        return ("aborted",)
+    except Unavailable:
+        return ("unknown",)
+    return ("committed", position)
+
+
+def add(
+    id_: int, name: str, config: Settings, fold_after: bool = False
+) -> Callable[[], Step[Outcome]]:
+    """A transaction that adds one to the sum 's', under a root of its own."""
+
+    def start() -> Step[Outcome]:
+        node = Node(id_, config)
+        at = yield from advance.snapshot(node)
+        lock = Lock(layout.lock_row("root", name.encode()))
+        work = Work(name.encode(), at, 0, (lock,), (cells.add(key("s"), b"", (1,)),))
+        outcome = yield from _end(node, work)
+        if fold_after:
+            yield from fold(key("s"))
+        return outcome
+
+    return start
+
+
+def reader(
+    id_: int, keys: Sequence[str], config: Settings, *, newest: bool = True
+) -> Callable[[], Step[Outcome]]:
+    """Reads the lists at one position, closing and helping as needed."""
+
+    def start() -> Step[Outcome]:
+        node = Node(id_, config)
+        at = yield from (advance.latest(node) if newest else advance.snapshot(node))
+        found = yield from read.rows([key(k) for k in keys], at)
+        return ("read", at, *(row.columns[LIST] if row else b"" for row in found))
+
+    return start
+
+
+def folder(id_: int, config: Settings) -> Callable[[], Step[Outcome]]:
+    def start() -> Step[Outcome]:
+        yield from advance.latest(Node(id_, config))
+        try:
+            return ("folded", (yield from fold(key("s"))))
+        except WorkExpired:
+            return ("folded", 0)
+
+    return start
+
+
+def forgetter(id_: int, config: Settings) -> Callable[[], Step[Outcome]]:
+    """Forgets as much as it may: old versions and the log."""
+
+    def start() -> Step[Outcome]:
+        node = Node(id_, config)
+        at = yield from advance.latest(node)
+        floors = yield from forget(node, TABLE, END, at, at)
+        return ("forgot", floors.versions)
+
+    return start
+
+
+def fold_and_forget(id_: int, config: Settings) -> Callable[[], Step[Outcome]]:
+    def start() -> Step[Outcome]:
+        yield from folder(id_, config)()
+        return (yield from forgetter(id_, config)())
+
+    return start
+
+
+def delete_and_forget(id_: int, config: Settings) -> Callable[[], Step[Outcome]]:
+    """Deletes 'x', whatever is there, then forgets as much as it may."""
+
+    def start() -> Step[Outcome]:
+        node = Node(id_, config)
+        at = yield from advance.latest(node)
+        lock = Lock(layout.lock_row("root", b"x"))
+        work = Work(b"d", at, 0, (lock,), (), derive=derive)
+        outcome = yield from _end(node, work)
+        yield from forgetter(id_ + 1, config)()
+        return outcome
+
+    def derive() -> Step[tuple[RowWrite, ...]]:
+        yield from read.rows([key("x")], None)
+        return (cells.delete(key("x")),)
+
+    return start
+
+
+def forget_and_append(id_: int, name: str, config: Settings) -> Callable[[], Step[Outcome]]:
+    """Forgets as much as it may, then writes itself, breaking whatever is in its way."""
+
+    def start() -> Step[Outcome]:
+        yield from forgetter(id_, config)()
+        return (yield from append_newest(id_ + 1, name, "x", config)())
+
+    return start
+
+
+def indexer(id_: int, keys: Sequence[str], config: Settings) -> Callable[[], Step[Outcome]]:
+    """DDL: a new catalog version under which writers maintain an index; then its backfill."""
+
+    def start() -> Step[Outcome]:
+        node = Node(id_, config)
+        version = yield from barrier.change_version(node, 0)
+        at = yield from barrier.barrier(node, version)
+        found = yield from read.rows([key(k) for k in keys], at)
+        yield Begin()
+        for k, row in zip(keys, found):
+            if row is not None:
+                marker = Put(cells.MARKER, at, b"+" + at.to_bytes(8))
+                yield Mutate(INDEX + k.encode(), (marker, Put(LIST, at, row.columns[LIST])))
+        return ("indexed", at)
+
+    return start
