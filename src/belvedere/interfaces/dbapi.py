@@ -115,7 +115,7 @@ class Connection:
     def autocommit(self, value: bool) -> None:
         with self._lock:
             self._require_open()
-            if value and self._session.transactions.open is not None:
+            if self._session.transactions.open is not None:
                 raise ProgrammingError(
                     "autocommit cannot change inside a transaction",
                     sqlstate="25001",

@@ -93,7 +93,7 @@ def _changed(session: Session, tag: str, change: Callable[[Edit], None]) -> Resu
     edit = Edit(state.open.catalog)
     try:
         change(edit)
-        if _fills(edit) and not state.open.changes:
+        if _fills(edit, session.host.catalog) and not state.open.changes:
             explicit = state.explicit
             state.rollback()
             session.host.change_schema(change)
@@ -107,9 +107,13 @@ def _changed(session: Session, tag: str, change: Callable[[Edit], None]) -> Resu
     return Result(tag)
 
 
-def _fills(edit: Edit) -> bool:
+def _fills(edit: Edit, published: Catalog) -> bool:
+    """Whether an index is to be filled from rows that are already there."""
     return any(
-        isinstance(item, Index) and item.state is State.BUILDING for item in edit.objects().values()
+        isinstance(item, Index)
+        and item.state is State.BUILDING
+        and item.table in published.objects
+        for item in edit.objects().values()
     )
 
 

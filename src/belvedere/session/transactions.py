@@ -140,16 +140,19 @@ class TransactionState:
     def apply(self, edit: Edit) -> None:
         """Make a catalog change part of the open transaction, which sees it from now on."""
         assert self.open is not None
-        changed = edit.objects()
-        for item in changed.values():
+        for item in edit.objects().values():
             if isinstance(item, Index) and item.state is State.BUILDING:
-                raise Unsupported(
-                    "filling an index inside of a transaction that has changes",
-                    hint="commit first",
-                )
+                if item.table in self._host.catalog.objects:
+                    raise Unsupported(
+                        "filling an index inside of a transaction that has changes",
+                        hint="commit first",
+                    )
+                # Every row of the table is a change of this transaction, so the commit fills it.
+                edit.set_state(item.id, State.READY)
         apply_edit(self.open, edit)
-        self.show_catalog(edit.before.replaced(changed))
+        self.show_catalog(edit.before.replaced(edit.objects()))
 
     def show_catalog(self, catalog: Catalog) -> None:
         assert self.open is not None
         self.open.snapshot = self.open.snapshot._replace(catalog=catalog)
+        self.open.rollback_to(self.open.savepoint())  # entries are derived again, for new indexes
