@@ -237,15 +237,17 @@ def _check_against_anchor(
 ) -> bool:
     """Raise Corruption when the log is not what the anchor promised; True when that was
     accepted."""
+    lost = False
     try:
         _require_promised(store, anchor, identity)
     except Corruption as error:
-        if accept_data_loss:
-            return True
-        if "acknowledged_through" in error.facts:
+        if not accept_data_loss and "acknowledged_through" in error.facts:
             raise
-        raise _damaged("the log is damaged", anchor, None, error) from error
-    return False
+        if not accept_data_loss:
+            raise _damaged("the log is damaged", anchor, None, error) from error
+        lost = True
+    _require_dense(store, anchor)
+    return lost
 
 
 def _require_promised(store: BatchStore, anchor: Anchor, identity: files.Identity) -> None:
@@ -260,19 +262,20 @@ def _require_promised(store: BatchStore, anchor: Anchor, identity: files.Identit
         raise _damaged("the log goes on after the store was closed", anchor, found)
     if failpoints.armed and failpoints.planted("chain_unchecked"):
         return
-    _require_dense(store, anchor, found)
     _require_chain(store, anchor, found)
 
 
-def _require_dense(store: BatchStore, anchor: Anchor, found: int) -> None:
+def _require_dense(store: BatchStore, anchor: Anchor) -> None:
     """No hole from the first record on. An engine that lost one of its sorted files, with rows of
-    any age in it, may come up without a word; what it flushed last had records of the log too."""
+    any age in it, may come up without a word; what it flushed last had records of the log too.
+    Such a loss cannot be accepted: what is left is not the past, but no state that ever was."""
     log = keyspace.log_range(0, keyspace.POSITION_MAX)
     count = sum(map(len, store.scan_values(*log, batch_rows=_COUNT_BATCH_ROWS)))
-    for batch in store.scan_values(*log, batch_rows=1):
-        if count != found - decode_record(batch[0]).position + 1:
-            raise _damaged("the log has a hole", anchor, found)
-        return
+    last = last_record(store)
+    for batch in store.scan(*log, limit=1):
+        first = int.from_bytes(batch[0][0][1:])
+        if last is None or count != last.position - first + 1:
+            raise _damaged("the log has a hole", anchor, last.position if last else None)
 
 
 def _require_chain(store: BatchStore, anchor: Anchor, found: int) -> None:
