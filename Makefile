@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
 .DEFAULT_GOAL := check
-.PHONY: check demo format help lint setup test
+.PHONY: check crash demo format help lint setup test
 BIN := .venv/bin
 
 help: ## list the targets
@@ -17,6 +17,9 @@ check: lint ## format, lint, types, tidy and fast tests, in about a minute
 
 test: $(if $(PART),setup,lint) ## everything CI runs; PART=views runs one part
 	$(BIN)/python -m tools.run_tests $(PART)
+
+crash: setup ## prove recovery by killing and damaging; PROFILE=ci SEED=7 for more
+	$(BIN)/python -m tests.simulation.crash --profile $(or $(PROFILE),quick) --seed $(or $(SEED),1)
 
 lint: setup ## format, lint and types only
 	$(BIN)/ruff format --check .

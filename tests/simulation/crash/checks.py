@@ -1,6 +1,7 @@
 """The judge: opens a store that was left behind and says everything that is wrong with it.
 
-- every acknowledged transaction is in the log, at its position, with the effect the client expected;
+- every acknowledged transaction is in the log, at its position, with the effect that the client
+  expected;
 - every record is a transaction that a client began (or the engine's own reservation of numbers);
   what was not acknowledged is thus whole or absent;
 - the log is dense, a chain, and continues the copy taken at the last look;

@@ -153,8 +153,9 @@ def _judge_accepted(specimen: Specimen, copy: Path) -> list[str]:
             if database.position != position:
                 problems.append(f"{database.position} after {position} and a clean close")
     except Corruption as error:
-        # Sorted files or the manifest beyond repair: a backup has to help.
-        return [] if "store" in error.message or error.detail else [str(error)]
+        # Files beyond repair, or rows missing in the middle: a backup has to help.
+        helpless = "store" in error.message or "hole" in error.message or error.detail
+        return [] if helpless else [str(error)]
     except (Error, Mismatch) as error:
         return [f"after accepting: {type(error).__name__}: {error}"]
     return problems
@@ -208,19 +209,19 @@ def log_cuts(harness: Harness, specimen: Specimen, boundaries: int | None, offse
     if ends[-1] != len(data):
         harness.count("parse", "the log ends where its last record does", [f"{ends[-1]}"])
     chosen = ends if boundaries is None else rng.sample(ends, min(boundaries, len(ends)))
-    cuts = [("boundary", cut) for cut in sorted(chosen)]
+    cuts = [("boundary", end) for end in sorted(chosen)]
     cuts += [("offset", rng.randrange(len(data))) for _ in range(offsets)]
-    for kind, cut in cuts:
+    for kind, at in cuts:
         accept = rng.random() < 0.2
-        problems = judge(specimen, lambda copy, cut=cut: _cut(copy, cut), accept)
-        harness.count(kind, f"cut at {cut} of {len(data)}", problems)
+        problems = judge(specimen, lambda copy, at=at: cut(copy, at), accept)
+        harness.count(kind, f"cut at {at} of {len(data)}", problems)
     older = current_log(specimen.earlier).read_bytes()
     harness.count("deleted", "log", judge(specimen, lambda s: current_log(s).unlink(), True))
     harness.count("older", "log", judge(specimen, lambda s: current_log(s).write_bytes(older)))
     harness.count("older", "data", judge(specimen, lambda s: _older(s, specimen, "data"), True))
 
 
-def _cut(store: Path, size: int) -> None:
+def cut(store: Path, size: int) -> None:
     with current_log(store).open("r+b") as file:
         file.truncate(size)
 
@@ -252,9 +253,7 @@ def file_damage(harness: Harness, specimen: Specimen, each: int) -> None:
                 harness.count(f"{name} {kind}", run, problems)
 
 
-def _damage(
-    store: Path, specimen: Specimen, pattern: str, kind: str, rng: random.Random
-) -> None:
+def _damage(store: Path, specimen: Specimen, pattern: str, kind: str, rng: random.Random) -> None:
     """One damage to one file of the class."""
     candidates = [path for path in sorted(store.glob(pattern)) if path.stat().st_size]
     path = rng.choice(candidates)

@@ -87,9 +87,7 @@ def _run(home: Path, mounted: bool, stage: str, seed: int, planted: str) -> list
     return problems
 
 
-def _write_until_full(
-    plan: workload.Plan, stage: str, mounted: bool, home: Path
-) -> list[str]:
+def _write_until_full(plan: workload.Plan, stage: str, mounted: bool, home: Path) -> list[str]:
     acks = AckFile(plan.acks)
     database = workload.open_store(plan, acks)
     writer = workload.Writer(plan, database, acks, random.Random(plan.seed))

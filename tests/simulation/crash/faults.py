@@ -19,7 +19,7 @@ from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import Error, Unavailable
-from belvedere.kv.doubles.faults import Fault, FaultyStore, When
+from belvedere.kv.doubles.faults import FaultyStore, When
 from belvedere.txn.recovery import open_directory
 from tests.simulation.crash import checks, workload
 from tests.simulation.crash.acks import AckFile
@@ -63,24 +63,37 @@ class Case:
     seed: int
 
 
-def sweep(harness: Harness, directory: Path, stride: int, planted: str = "") -> None:
+def sweep(harness: Harness, directory: Path, stride: int, runs_max: int) -> None:
     """D5: every `stride`-th call of every kind in every operation, once before and once after."""
-    plan = workload.Plan(directory / "store", directory / "acks", harness.seed, rounds=2)
+    plan = prepare(directory, harness.seed)
+    places = [(operation, *way) for operation in OPERATIONS for way in ways()]
+    harness.rng.shuffle(places)
+    for operation, kind, when in places:
+        for nth in range(harness.rng.randint(1, stride), NTH_MAX, stride):
+            if harness.total >= runs_max:
+                return
+            case = Case(operation, kind, when, nth, harness.rng.randrange(2**32))
+            struck, problems = run_case(directory, plan, case)
+            if not struck and not problems:
+                break
+            harness.count(f"{kind} {when}", str(case), problems)
+
+
+def ways() -> list[tuple[str, str]]:
+    """What can fail, and when."""
+    return [(kind, when) for kind in CALLS for when in ("before", "after")] + [
+        (step, "raise") for step in STEPS
+    ]
+
+
+def prepare(directory: Path, seed: int) -> workload.Plan:
+    """A store with a past, for copies of it to fail."""
     directory.mkdir(parents=True)
+    plan = workload.Plan(directory / "store", directory / "acks", seed, rounds=2)
     output = directory / "stderr"
     call(lambda: workload.run(plan) or True, output)
     call(lambda: checks.check(plan.directory, plan.acks, directory / "archive"), output)
-    for operation in OPERATIONS:
-        for kind, when in [(c, w) for c in CALLS for w in ("before", "after")] + [
-            (step, "raise") for step in STEPS
-        ]:
-            start = 1 if when == "raise" or stride == 1 else harness.rng.randint(1, stride)
-            for nth in range(start, NTH_MAX, stride):
-                case = Case(operation, kind, when, nth, harness.rng.randrange(2**32))
-                struck, problems = run_case(directory, plan, case, planted)
-                if not struck and not problems:
-                    break
-                harness.count(f"{kind} {when}", str(case), problems)
+    return plan
 
 
 def run_case(
@@ -94,15 +107,11 @@ def run_case(
     for name in ("acks", "archive"):
         shutil.copyfile(directory / name, trial / name)
     trimmable = len(checks.load_archive(trial / "archive"))
-    mine = replace(
-        plan, directory=trial / "store", acks=trial / "acks", trim_through=trimmable
-    )
+    mine = replace(plan, directory=trial / "store", acks=trial / "acks", trim_through=trimmable)
     output = trial / "stderr"
     points = f"{case.call}=raise@{case.nth}" if case.when == "raise" else ""
     try:
-        struck, problems = call(
-            lambda: _act(mine, case), output, points=points, planted=planted
-        )
+        struck, problems = call(lambda: _act(mine, case), output, points=points, planted=planted)
         if struck and not problems:
             for left in trial.glob("store.*"):
                 shutil.rmtree(left)

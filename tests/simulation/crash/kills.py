@@ -32,7 +32,6 @@ def _hits_max(boundary: str) -> int:
     return {**rare, "maintain": 3, "backfill": 3}.get(family, 30)
 
 
-
 def boundaries() -> tuple[str, ...]:
     """The named boundaries that the engine passes, as far as its source says."""
     package = Path(belvedere.__path__[0])
@@ -77,9 +76,7 @@ class Life:
         )
 
     def start(self, plan: workload.Plan, points: str = "") -> Child:
-        return Child(
-            lambda: workload.run(plan), self.output, points=points, planted=self.planted
-        )
+        return Child(lambda: workload.run(plan), self.output, points=points, planted=self.planted)
 
     def check(self, durability: str = "full") -> list[str]:
         """What the judge finds; leftovers of interrupted backups are swept away first."""
@@ -108,10 +105,16 @@ def lives(directory: Path, rng: random.Random, planted: str = "") -> Iterator[Li
         shutil.rmtree(life.directory)
 
 
-def at_boundaries(harness: Harness, directory: Path, each: int, planted: str = "") -> None:
-    """D1: at least `each` kills at every boundary."""
+def at_boundaries(
+    harness: Harness,
+    directory: Path,
+    each: int,
+    planted: str = "",
+    only: tuple[str, ...] | None = None,
+) -> None:
+    """D1: `each` kills at every boundary."""
     rng = harness.rng
-    wanted = [name for name in boundaries() for _ in range(each)]
+    wanted = [name for name in only or boundaries() for _ in range(each)]
     rng.shuffle(wanted)
     for name, life in zip(wanted, lives(directory, rng, planted), strict=False):
         hit = rng.randint(1, _hits_max(name))

@@ -198,9 +198,7 @@ class Replay:
         return [
             item
             for item in self.objects.values()
-            if item["kind"] == "index"
-            and item["table"] == table
-            and item.get("state") != "dropped"
+            if item["kind"] == "index" and item["table"] == table and item.get("state") != "dropped"
         ]
 
     def kinds(self, table: int) -> list[str]:
@@ -291,5 +289,3 @@ def _put(rows: dict[bytes, bytes], key: bytes, value: bytes | None) -> None:
         rows.pop(key, None)
     else:
         rows[key] = value
-
-

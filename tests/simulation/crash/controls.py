@@ -1,0 +1,129 @@
+"""Two controls for every harness: a run that must find something, and one that must not.
+
+A harness that cannot fail proves nothing, and one that cannot pass proves no more.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+from tests.simulation.crash import damage, disk, faults, kills, powercut
+from tests.simulation.crash.processes import call
+from tests.simulation.crash.report import Harness
+
+Control = Callable[[Path, int], list[str]]
+
+
+def _quiet(seed: int) -> Harness:
+    return Harness("control", "", seed, quiet=True)
+
+
+def torn_batches(home: Path, seed: int) -> list[str]:
+    """Rows and entries written apart, and a kill in between."""
+    harness = _quiet(seed)
+    kills.at_boundaries(harness, home, 3, "torn_batch", only=("commit.after_write",))
+    return harness.failures
+
+
+def no_kill(home: Path, seed: int) -> list[str]:
+    """A store that was written and closed, and nothing else."""
+    life = next(kills.lives(home, random.Random(seed)))
+    life.start(replace(life.plan(), rounds=1)).wait()
+    return life.check()
+
+
+def forged_acknowledgement(home: Path, seed: int) -> list[str]:
+    """A client that was told of a commit which never was."""
+    life = next(kills.lives(home, random.Random(seed)))
+    with life.acks.open("a") as file:
+        for fact in (
+            {"kind": "try", "effect": [["event", [-1], ["never", -1]]]},
+            {"kind": "ack", "position": 3, "token": "", "incarnation": 1},
+        ):
+            file.write(json.dumps({**fact, "transaction": "00" * 16}) + "\n")
+    return life.check()
+
+
+def positions_reused(home: Path, seed: int) -> list[str]:
+    """A recovery that goes on one position too early."""
+    harness = _quiet(seed)
+    kills.in_recovery(harness, home, 2, "position_reused")
+    return harness.failures
+
+
+def acknowledged_early(home: Path, seed: int) -> list[str]:
+    return call(lambda: _cut(home), home / "stderr", planted="ack_before_sync")
+
+
+def acknowledged_in_time(home: Path, seed: int) -> list[str]:
+    return call(lambda: _cut(home), home / "stderr")
+
+
+def _cut(home: Path) -> list[str]:
+    machine = powercut.Machine(home / "machine", random.Random(1))
+    return powercut.write_and_cut(machine, 5, None)
+
+
+def swallowed_sync(home: Path, seed: int) -> list[str]:
+    """A failed sync that is taken for a success."""
+    case = faults.Case("buy", "sync.before", "raise", 1, seed)
+    plan = faults.prepare(home / "sweep", seed)
+    return faults.run_case(home / "sweep", plan, case, "sync_error_swallowed")[1]
+
+
+def fault_that_never_strikes(home: Path, seed: int) -> list[str]:
+    case = faults.Case("buy", "write", "before", 10**6, seed)
+    plan = faults.prepare(home / "sweep", seed)
+    struck, problems = faults.run_case(home / "sweep", plan, case)
+    return problems + (["it struck"] if struck else [])
+
+
+def wrong_tokens_on_a_full_disk(home: Path, seed: int) -> list[str]:
+    harness = _quiet(seed)
+    disk.fill_up(harness, home / "disks", 1, "token_ahead")
+    return harness.failures
+
+
+def one_full_disk(home: Path, seed: int) -> list[str]:
+    harness = _quiet(seed)
+    disk.fill_up(harness, home / "disks", 1)
+    return harness.failures
+
+
+def altered_row(home: Path, seed: int) -> list[str]:
+    """A row changed with every checksum right: nothing but the comparison can see it."""
+    return damage.altered(damage.make_specimen(home / "made", 20, seed))
+
+
+def untouched(home: Path, seed: int) -> list[str]:
+    return damage.judge(damage.make_specimen(home / "made", 20, seed), lambda store: None)
+
+
+def cut_without_anchor(home: Path, seed: int) -> list[str]:
+    """A log cut where nobody remembers how far it went."""
+    specimen = damage.make_specimen(home / "made", 20, seed, "anchor_skipped")
+    ends = damage.log_record_ends(damage.current_log(specimen.store).read_bytes())
+    return damage.judge(specimen, lambda store: damage.cut(store, ends[-3]))
+
+
+def cut_at_the_end(home: Path, seed: int) -> list[str]:
+    """A log cut behind its last byte."""
+    specimen = damage.make_specimen(home / "made", 20, seed)
+    size = damage.current_log(specimen.store).stat().st_size
+    return damage.judge(specimen, lambda store: damage.cut(store, size))
+
+
+CONTROLS: dict[str, tuple[Control, Control]] = {
+    "d1": (torn_batches, no_kill),
+    "d2": (forged_acknowledgement, no_kill),
+    "d3": (positions_reused, no_kill),
+    "d4": (acknowledged_early, acknowledged_in_time),
+    "d5": (swallowed_sync, fault_that_never_strikes),
+    "d7": (wrong_tokens_on_a_full_disk, one_full_disk),
+    "d8": (altered_row, untouched),
+    "d9": (cut_without_anchor, cut_at_the_end),
+}
