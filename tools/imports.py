@@ -23,7 +23,7 @@ LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("__init__",),
     ("interfaces",),
-    ("benchmarks", "proof"),
+    ("benchmarks",),
     ("database",),
     ("session",),
     ("pipeline", "advisor"),

@@ -8,9 +8,8 @@ from __future__ import annotations
 import importlib
 import sys
 from collections.abc import Sequence
+from importlib import metadata
 from typing import NamedTuple
-
-from belvedere import __version__
 
 
 class Command(NamedTuple):
@@ -43,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         print(usage())
         raise SystemExit(0 if given else 2)
     if given[0] in ("-V", "--version"):
-        print(f"belvedere {__version__}")
+        print(f"belvedere {metadata.version('belvedere')}")
         return
     command = COMMANDS.get(given[0])
     if command is None:

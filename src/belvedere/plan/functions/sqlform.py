@@ -216,6 +216,6 @@ def _parsed(template: str, count: int) -> tuple[exp.Expression, tuple[int, ...]]
 
 @functools.cache
 def _sqlglot() -> Any:
-    import sqlglot
+    import sqlglot  # heavy
 
     return sqlglot

@@ -72,7 +72,7 @@ def register(connection: Any, udfs: Iterable[Udf]) -> None:
 
 
 def _vectorised(function: Function) -> Callable[..., Any]:
-    import pyarrow
+    import pyarrow  # heavy
 
     assert callable(function.python)
     form = function.python
