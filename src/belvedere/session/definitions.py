@@ -110,9 +110,7 @@ def _changed(session: Session, tag: str, change: Callable[[Edit], None]) -> Resu
 def _fills(edit: Edit, published: Catalog) -> bool:
     """Whether an index is to be filled from rows that are already there."""
     return any(
-        isinstance(item, Index)
-        and item.state is State.BUILDING
-        and item.table in published.objects
+        isinstance(item, Index) and item.state is State.BUILDING and item.table in published.objects
         for item in edit.objects().values()
     )
 

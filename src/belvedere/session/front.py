@@ -13,8 +13,8 @@ from belvedere.session.parameters import type_of
 from belvedere.sql.bind.statement import bind_expression, bind_statement
 from belvedere.sql.bind.texts import table_fields
 from belvedere.sql.parse.script import Parsed, parse_script
-from belvedere.sql.statements import Prepare, Statement
-from belvedere.types import Kind, SqlType
+from belvedere.sql.statements import DataPlan, Prepare, Statement
+from belvedere.types import TEXT, Kind, SqlType
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -26,15 +26,37 @@ def parse(text: str) -> list[Parsed]:
     return parse_script(text)
 
 
-def bind(session: Session, parsed: Parsed, parameters: Sequence[Any]) -> Statement:
-    """The statement for the session's catalog. A parameter whose use does not tell its type has
-    the type of the Python value given for it."""
+def bind(session: Session, parsed: Parsed, parameters: Sequence[Any]) -> tuple[Statement, bool]:
+    """The statement for the session's catalog, and whether it is the same for all parameters.
+
+    A parameter whose use does not tell its type, or only that it may be text, has the type of the
+    Python value given for it.
+    """
     try:
-        return _bound(session, parsed.tree, ())
+        bound = _bound(session, parsed.tree, ())
     except InvalidInput as error:
         if error.sqlstate != UNTYPED_PARAMETER or not parameters:
             raise
-    return _bound(session, parsed.tree, [_known_type(value) for value in parameters])
+        return _bound(session, parsed.tree, [_known_type(value) for value in parameters]), False
+    if isinstance(bound, DataPlan) and TEXT in bound.parameters:
+        return _with_own_types(session, parsed, parameters, bound)
+    return bound, True
+
+
+def _with_own_types(
+    session: Session, parsed: Parsed, parameters: Sequence[Any], bound: DataPlan
+) -> tuple[Statement, bool]:
+    """Values that are not text, where text was only a guess, keep their own types."""
+    hints = [
+        _known_type(value) if inferred == TEXT and not isinstance(value, str) else None
+        for value, inferred in zip(parameters, bound.parameters)
+    ]
+    if not any(hints):
+        return bound, True
+    try:
+        return _bound(session, parsed.tree, hints), False
+    except InvalidInput:
+        return bound, True  # it is text indeed: the value will be converted
 
 
 def bind_prepared(session: Session, statement: Prepare) -> Statement:

@@ -242,14 +242,14 @@ class Session:
         self, text: str, parsed: Any, parameters: Sequence[Any], *, keep: bool
     ) -> Result:
         try:
-            statement = front.bind(self, parsed, parameters)
+            statement, general = front.bind(self, parsed, parameters)
         except Error:
             self.transactions.require_usable()
             self._failed_statement()
             raise
         if isinstance(statement, DataPlan):
             entry = self.prepare(statement, text[parsed.start : parsed.end])
-            if keep:
+            if keep and general:
                 self.shared.plans.put(text, entry)
                 entry.record.text = text
             return self.run_data(entry, parameters)

@@ -1,0 +1,218 @@
+"""Settings, prepared statements, EXPLAIN, COPY, system tables, timeouts and hostile text."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import belvedere
+
+
+@pytest.fixture
+def con() -> Iterator[belvedere.Connection]:
+    with belvedere.connect(":memory:", autocommit=True) as opened:
+        opened.execute("CREATE TABLE t (id int PRIMARY KEY, name text, v numeric(8,2))")
+        opened.execute("INSERT INTO t VALUES (1, 'ann', 1.5), (2, NULL, NULL), (3, 'c,d', 0)")
+        yield opened
+
+
+def one(con: belvedere.Connection, text: str, *parameters: object) -> object:
+    row = con.execute(text, parameters).fetchone()
+    assert row is not None
+    return row[0]
+
+
+def sqlstate(con: belvedere.Connection, text: str, *parameters: object) -> str:
+    with pytest.raises(belvedere.Error) as caught:
+        con.execute(text, parameters)
+    return caught.value.sqlstate
+
+
+def test_set_show_and_reset(con: belvedere.Connection) -> None:
+    con.execute("SET tier = duckdb")
+    assert one(con, "SHOW tier") == "duckdb"
+    con.execute("RESET tier")
+    assert one(con, "SHOW tier") == "auto"
+    assert ("tier", "auto") in [row[:2] for row in con.execute("SHOW ALL")]
+    assert sqlstate(con, "SET nosuch = 1") == "42704"
+
+
+def test_set_local_ends_with_the_transaction(con: belvedere.Connection) -> None:
+    con.execute("BEGIN")
+    con.execute("SET LOCAL tier = direct")
+    assert one(con, "SHOW tier") == "direct"
+    con.execute("COMMIT")
+    assert one(con, "SHOW tier") == "auto"
+
+
+def test_prepared_statements(con: belvedere.Connection) -> None:
+    con.execute("PREPARE get (int) AS SELECT name FROM t WHERE id = $1")
+    assert one(con, "EXECUTE get (1)") == "ann"
+    assert sqlstate(con, "PREPARE get AS SELECT 1") == "42P05"
+    assert sqlstate(con, "EXECUTE get (1, 2)") == "08P01"
+    con.execute("DEALLOCATE get")
+    assert sqlstate(con, "EXECUTE get (1)") == "26000"
+
+
+def test_parameters_without_a_context_have_the_type_of_their_value(
+    con: belvedere.Connection,
+) -> None:
+    assert con.execute("SELECT ?, ?, ?", (5, "x", None)).fetchall() == [(5, "x", None)]
+    assert con.execute("SELECT $2, $1", ("b", "a")).fetchall() == [("a", "b")]
+
+
+@pytest.mark.parametrize("given", [(), (1, 2)])
+def test_the_number_of_parameters_is_checked(
+    con: belvedere.Connection, given: tuple[int, ...]
+) -> None:
+    assert sqlstate(con, "SELECT name FROM t WHERE id = ?", *given) == "08P01"
+
+
+def test_explain_shows_access_tier_and_reason(con: belvedere.Connection) -> None:
+    text = "\n".join(row[0] for row in con.execute("EXPLAIN SELECT * FROM t WHERE id = 1"))
+    assert "Scan t" in text
+    assert "key [1]" in text
+    assert "tier: direct (about 1 rows of work)" in text
+    con.execute("SET tier = duckdb")
+    text = "\n".join(row[0] for row in con.execute("EXPLAIN SELECT count(*), avg(v) FROM t"))
+    assert "tier: duckdb (set tier = duckdb)" in text
+    assert "duckdb: SELECT" in text
+
+
+def test_explain_of_a_write_names_locks_and_indexes(con: belvedere.Connection) -> None:
+    con.execute("CREATE INDEX t_name ON t (name)")
+    text = "\n".join(row[0] for row in con.execute("EXPLAIN UPDATE t SET name = 'x' WHERE id = 1"))
+    assert "locks: root key of t" in text
+    assert "index: t_name" in text
+    assert one(con, "SELECT name FROM t WHERE id = 1") == "ann"
+
+
+def test_explain_analyze_counts_rows_and_runs(con: belvedere.Connection) -> None:
+    found = con.execute("EXPLAIN ANALYZE DELETE FROM t WHERE name IS NULL").fetchall()
+    assert any("actual rows=1" in row[0] for row in found)
+    assert one(con, "SELECT count(*) FROM t") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "options"), [("t.csv", "csv, header true"), ("t.txt", "text"), ("t.parquet", "parquet")]
+)
+def test_copy_out_and_back(
+    con: belvedere.Connection, tmp_path: Path, name: str, options: str
+) -> None:
+    path = tmp_path / name
+    assert con.execute(f"COPY t TO '{path}' (format {options})").rowcount == 3
+    before = con.execute("SELECT * FROM t").fetchall()
+    con.execute("DELETE FROM t")
+    assert con.execute(f"COPY t FROM '{path}' (format {options})").rowcount == 3
+    assert con.execute("SELECT * FROM t").fetchall() == before
+
+
+def test_a_bad_line_copies_nothing_and_says_where(
+    con: belvedere.Connection, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text("7,x,1\n8,y,nonsense\n")
+    with pytest.raises(belvedere.DataError) as caught:
+        con.execute(f"COPY t FROM '{path}' (format csv)")
+    assert caught.value.sqlstate == "22P02"
+    assert caught.value.facts["line"] == 2
+    assert one(con, "SELECT count(*) FROM t") == 3
+    assert sqlstate(con, "COPY t FROM '/nosuch/file'") == "58P01"
+
+
+def test_information_schema(con: belvedere.Connection) -> None:
+    con.execute("CREATE TABLE c (id int PRIMARY KEY, t int NOT NULL REFERENCES t)")
+    found = con.execute(
+        "SELECT column_name, data_type, is_nullable FROM information_schema.columns "
+        "WHERE table_name = 't' ORDER BY ordinal_position"
+    ).fetchall()
+    assert found == [
+        ("id", "integer", "NO"),
+        ("name", "text", "YES"),
+        ("v", "numeric", "YES"),
+    ]
+    keys = con.execute(
+        "SELECT constraint_name, constraint_type FROM information_schema.table_constraints "
+        "WHERE table_name = 'c'"
+    ).fetchall()
+    assert sorted(keys) == [("c_pkey", "PRIMARY KEY"), ("c_t_fkey", "FOREIGN KEY")]
+
+
+def test_statements_are_counted(con: belvedere.Connection) -> None:
+    text = "SELECT name FROM t WHERE id = ?"
+    for number in (1, 2, 9):
+        con.execute(text, (number,))
+    found = con.execute(
+        "SELECT calls, rows, tier FROM belvedere.statements WHERE text = ?", (text,)
+    ).fetchall()
+    assert found == [(3, 2, "direct")]
+
+
+def test_a_timeout_stops_a_statement_alone(con: belvedere.Connection) -> None:
+    con.execute("SET statement_timeout = '50 ms'")
+    endless = "SELECT count(*) FROM generate_series(1, 1000000000) a, generate_series(1, 10) b"
+    assert sqlstate(con, endless) == "57014"
+    con.execute("RESET statement_timeout")
+    assert one(con, "SELECT count(*) FROM t") == 3
+
+
+@pytest.mark.parametrize("tier", ["direct", "duckdb"])
+def test_cancel_comes_from_another_thread(con: belvedere.Connection, tier: str) -> None:
+    con.execute(f"SET tier = {tier}")
+    done = threading.Event()
+
+    def cancel() -> None:
+        while not done.wait(0.02):
+            con.cancel()
+
+    worker = threading.Thread(target=cancel)
+    worker.start()
+    try:
+        endless = "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n FROM r) SELECT max(n) FROM r"
+        assert sqlstate(con, endless) == "57014"
+    finally:
+        done.set()
+        worker.join()
+    assert one(con, "SELECT 1") == 1
+
+
+def test_errors_have_a_position_and_the_nearest_names(con: belvedere.Connection) -> None:
+    with pytest.raises(belvedere.ProgrammingError) as caught:
+        con.execute("SELECT id,\n nam FROM t")
+    assert caught.value.position == 13
+    assert "name" in (caught.value.hint or "")
+    with pytest.raises(belvedere.ProgrammingError) as caught:
+        con.execute("SELECT * FROM tt")
+    assert caught.value.sqlstate == "42P01"
+
+
+def test_several_statements_in_one_text_give_the_last_result(con: belvedere.Connection) -> None:
+    assert one(con, "INSERT INTO t VALUES (9, 'z', 1); SELECT count(*) FROM t") == 4
+
+
+def test_hostile_texts_end_in_an_error(con: belvedere.Connection, rng: random.Random) -> None:
+    before = con.execute("SELECT * FROM t").fetchall()
+    texts = [
+        "SELECT " + "(" * 5_000 + "1" + ")" * 5_000,
+        "SELECT " + "-" * 3_001 + "1",
+        "SELECT " + " + ".join(["1"] * 20_000) + " + nosuch",
+        "SELECT 1" + " UNION SELECT 1" * 3_000 + " nosuch nosuch",
+        "SELECT '" + "x" * 1_000_000,
+        "SELECT \x00",
+        'DROP TABLE "t""; DROP TABLE t"',
+        "SELECT \ud800 FROM t",
+        "CREATE TABLE x (" + ", ".join(f"c{i} int" for i in range(2_000)) + ")",
+    ]
+    words = "select insert into t values ( ) , ' \" ; from where = * null $1 delete update".split()
+    texts += [" ".join(rng.choices(words, k=rng.randrange(1, 30))) for _ in range(200)]
+    for text in texts:
+        try:
+            con.execute(text)
+        except belvedere.Error as error:
+            assert len(error.sqlstate) == 5, text[:100]
+        assert con.session.transactions.open is None
+    assert con.execute("SELECT * FROM t").fetchall() == before
