@@ -161,12 +161,23 @@ class Simulation:
 
     def _ddl(self, node: Node) -> Step[None]:
         while True:
-            yield Pause(self.random.uniform(1.0, 12.0))
+            yield Pause(self.random.uniform(0.5, 6.0))
             yield from self._tolerant(self._create_index(node))
 
     def _create_index(self, node: Node) -> Step[None]:
         version, _ = yield from workload.create_index(node)
         self.indexed.add(version)
+        at = yield from advance.latest(node)
+        names = [f"l{n}" for n in range(workload.LISTS)]
+        base = yield from read.rows([workload.row_key(name) for name in names], at)
+        index = yield from read.rows([workload.index_key(version, name) for name in names], at)
+        yield from read.check_floor(at)
+        if (yield from barrier.read_version()) != version:
+            return
+        self.counts["indexes checked"] += 1
+        for name, left, right in zip(names, base, index):
+            if (left and left.columns) != (right and right.columns):
+                self.wrong.append(f"index {version} of {name} differs at {at}")
 
     def _tolerant(self, step: Step[Any]) -> Step[None]:
         """Background work that gives up when the store does not answer, and is tried again

@@ -293,3 +293,28 @@ def test_replies_that_stay_lost_end_in_unknown_and_never_in_aborted() -> None:
     bench.store = quiet
     assert latest(bench, bench.node(2)) == 1
     assert bench.run(commit.outcome(bench.node(2), b"a")) == 1
+
+
+def test_forgetting_announces_waits_out_the_grace_and_only_then_removes() -> None:
+    bench = Bench(grace_seconds=5.0)
+    node = bench.node(1)
+    for n in range(3):
+        bench.run(commit.commit(node, work(f"t{n}", latest(bench, node), "x")))
+    at = latest(bench, node)
+    seen, step, sent = [], forget(bench.node(2), TABLE, b"\x11", at, at), None
+    while True:
+        try:
+            operation = step.send(sent)
+        except StopIteration:
+            break
+        sent = 0.0 if isinstance(operation, Now) else None
+        if isinstance(operation, Pause):
+            assert operation.seconds >= 5.0
+            seen.append("grace")
+        elif not isinstance(operation, Now | Begin):
+            if changes_something(operation):
+                floor = getattr(operation, "row", b"") == layout.FLOOR_ROW
+                seen.append("floor" if floor else "remove")
+            sent = execute(bench.store, operation)
+    assert seen == ["floor", "grace", "remove", "remove", "floor"]
+    assert len(bench.store.get(Get(key("x"), all_versions=True))) == 2, "marker and one value"
