@@ -13,6 +13,8 @@ from belvedere.plan.values.failures import bad_argument
 from belvedere.types import SqlType
 
 Values = list[Any]
+# The most elements PostgreSQL puts into an array.
+_SIZE_MAX = 134_217_727
 
 
 def append(values: Values | None, value: Any) -> Values:
@@ -137,6 +139,8 @@ def fill(value: Any, dimension: Values | None) -> Values:
         return []
     if len(dimension) != 1 or dimension[0] is None:
         raise bad_argument("wrong number of array dimensions", "2202E")
+    if dimension[0] > _SIZE_MAX:
+        raise bad_argument("array size exceeds the maximum allowed", "54000")
     return [value] * dimension[0]
 
 

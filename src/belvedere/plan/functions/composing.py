@@ -18,6 +18,8 @@ from belvedere.plan.values.numbers import INT4_MIN, parse_int4
 from belvedere.types import TEXT, Kind, SqlType
 
 _SPECIFIER = re.compile(r"%(?:(\d+)\$)?(-?)(?:(\d+)|\*(?:(\d+)\$)?)?([sIL%]|.|$)", re.DOTALL)
+# The longest text PostgreSQL builds.
+_LENGTH_MAX = 0x3FFFFFFF - 1
 # Types that DuckDB prints the way PostgreSQL does.
 _PRINTS_ALIKE = {
     Kind.SMALLINT,
@@ -132,6 +134,8 @@ class _Formatting:
         return self.texts[self.next - 1]
 
     def padded(self, text: str, minus: str, size: int) -> str:
+        if abs(size) > _LENGTH_MAX:
+            raise bad_argument("requested length too large", "54000")
         return text.ljust(abs(size)) if minus or size < 0 else text.rjust(size)
 
 

@@ -21,7 +21,15 @@ from belvedere.plan.functions.conversions import (
     timestamp_to_timestamptz,
 )
 from belvedere.plan.functions.function import UDF, Environment, Function, Volatility, scalar, stable
-from belvedere.plan.values.datetimes import microseconds_of, shifted, to_local, to_utc, zone_named
+from belvedere.plan.values.datetimes import (
+    MICROSECOND,
+    beyond_python,
+    microseconds_of,
+    shifted,
+    to_local,
+    to_utc,
+    zone_named,
+)
 from belvedere.plan.values.decimals import add, divide
 from belvedere.plan.values.failures import bad_argument
 from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND
@@ -230,9 +238,9 @@ def truncate(field: str, value: datetime.datetime) -> datetime.datetime:
             if name == "decade"
             else (value.year - 1) // size * size + 1
         )
-        return value.replace(
-            year=max(year, 1), month=1, day=1, hour=0, minute=0, second=0, microsecond=0
-        )
+        if year < 1:
+            raise beyond_python(year, "timestamp")
+        return value.replace(year=year, month=1, day=1, hour=0, minute=0, second=0, microsecond=0)
     if name == "week":
         start = value - datetime.timedelta(days=value.weekday())
         return start.replace(hour=0, minute=0, second=0, microsecond=0)
@@ -253,9 +261,17 @@ def truncate(field: str, value: datetime.datetime) -> datetime.datetime:
     return value.replace(microsecond=0, **cut)  # type: ignore[arg-type]
 
 
+_WITHIN_DAY = {"hour", "minute", "second", "milliseconds", "microseconds"}
+
+
 def truncate_zone(field: str, value: datetime.datetime, zone: str) -> datetime.datetime:
     place = zone_named(zone)
-    return to_utc(truncate(field, to_local(value, place)), place)
+    local = to_local(value, place)
+    cut = truncate(field, local)
+    if _unit_named(field) in _WITHIN_DAY:
+        # Within a day the clock's offset is the one it has now, also in an hour that repeats.
+        return shifted(value, (cut - local) // MICROSECOND)
+    return to_utc(cut, place)
 
 
 def truncate_interval(field: str, value: Interval) -> Interval:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import calendar
 import datetime
+from collections.abc import Callable
 from typing import Any
 
 from belvedere.plan.functions.conversions import date_to_timestamp, time_microseconds
@@ -167,6 +168,43 @@ def _ordered(start: Any, end: Any) -> tuple[Any, Any] | None:
     return start, end
 
 
+def _ending(form: Callable[[Any, Interval], Any], which: tuple[bool, bool]) -> Callable[..., Any]:
+    """OVERLAPS where one or both ends are given as a length from the start."""
+
+    def with_lengths(start: Any, end: Any, other_start: Any, other_end: Any) -> bool | None:
+        if which[0]:
+            end = None if start is None or end is None else form(start, end)
+        if which[1]:
+            given = other_start is not None and other_end is not None
+            other_end = form(other_start, other_end) if given else None
+        return overlaps(start, end, other_start, other_end)
+
+    return with_lengths
+
+
+def _overlaps() -> list[Function]:
+    functions = []
+    forms: dict[str, Callable[[Any, Interval], Any]] = {
+        "timestamp": add,
+        "timestamptz": add,
+        "time": time_add,
+    }
+    for name, form in forms.items():
+        for which in ((False, False), (False, True), (True, False), (True, True)):
+            first, second = ("interval" if length else name for length in which)
+            stable = name == "timestamptz" and any(which)
+            functions.append(
+                scalar(
+                    f"overlaps({name},{first},{name},{second}) bool",
+                    _ending(form, which),
+                    UDF,
+                    strict=False,
+                    volatility=Volatility.STABLE if stable else Volatility.IMMUTABLE,
+                )
+            )
+    return functions
+
+
 FUNCTIONS: tuple[Function, ...] = (
     scalar("+(date,int4) date", add_days, UDF),
     scalar("+(int4,date) date", days_add, UDF),
@@ -191,8 +229,5 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("justify_hours(interval) interval", interval_math.justify_hours, UDF),
     scalar("justify_days(interval) interval", interval_math.justify_days, UDF),
     scalar("justify_interval(interval) interval", interval_math.justify_interval, UDF),
-    *(
-        scalar(f"overlaps({name},{name},{name},{name}) bool", overlaps, UDF, strict=False)
-        for name in ("timestamp", "timestamptz", "time")
-    ),
+    *_overlaps(),
 )

@@ -19,6 +19,7 @@ from belvedere.plan.functions.function import (
     volatile,
 )
 from belvedere.plan.values.failures import bad_argument
+from belvedere.plan.values.numbers import INT4_MAX
 from belvedere.plan.values.texts import unescape_bytes
 
 _PLAIN_NAME = re.compile("[a-z_][a-z0-9_]*")
@@ -78,6 +79,18 @@ def left_trim(value: bytes, characters: bytes) -> bytes:
 
 def right_trim(value: bytes, characters: bytes) -> bytes:
     return value.rstrip(characters) if characters else value
+
+
+def overlay(value: bytes, new: bytes, start: int) -> bytes:
+    return overlay_count(value, new, start, len(new))
+
+
+def overlay_count(value: bytes, new: bytes, start: int, count: int) -> bytes:
+    if start <= 0:
+        raise bad_argument("negative substring length not allowed", "22011")
+    if start + count > INT4_MAX:
+        raise bad_argument("integer out of range", "22003")
+    return value[: start - 1] + new + value[max(start + count - 1, 0) :]
 
 
 def reverse(value: bytes) -> bytes:
@@ -231,6 +244,8 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("btrim(bytea,bytea) bytea", trim, UDF),
     scalar("ltrim(bytea,bytea) bytea", left_trim, UDF),
     scalar("rtrim(bytea,bytea) bytea", right_trim, UDF),
+    scalar("overlay(bytea,bytea,int4) bytea", overlay, UDF),
+    scalar("overlay(bytea,bytea,int4,int4) bytea", overlay_count, UDF),
     scalar("reverse(bytea) bytea", reverse, UDF),
     scalar("get_byte(bytea,int4) int4", get_byte, UDF),
     scalar("md5(text) text", md5, "md5(_0)"),

@@ -193,8 +193,10 @@ def _power_whole(base: Decimal, exponent: int, exponent_scale: int) -> Decimal:
 
 
 def _power_real(base: Decimal, exponent: Decimal, negative: bool) -> Decimal:
-    wide = _context(30)
-    estimate = float(wide.multiply(wide.ln(base), exponent))
+    # PostgreSQL estimates from a logarithm of about eight digits, and so must the scale here.
+    digits = max(8 - _ln_weight(base), 0)
+    logarithm = rounded(_context(digits + 40).ln(base), digits)
+    estimate = float(rounded(EXACT.multiply(logarithm, exponent), digits))
     if abs(estimate) > _RESULT_SCALE_MAX * 3.01:
         if estimate > 0:
             raise out_of_range("numeric")

@@ -27,9 +27,9 @@ def matches_folded_not(text: str, pattern: str) -> bool:
     return compile_regex(pattern, "i").compiled.search(text) is None
 
 
-def _all(regex: Regex, text: str) -> Iterator[re.Match[str]]:
+def _all(regex: Regex, text: str, start: int = 0) -> Iterator[re.Match[str]]:
     """Every match from left to right; an empty one directly after another is left out."""
-    position, last_end = 0, -1
+    position, last_end = start, -1
     while position <= len(text):
         match = span(regex, text, position)
         if match is None:
@@ -54,6 +54,10 @@ def substring(text: str, pattern: str) -> str | None:
         captured = match[1]
         return captured if isinstance(captured, str) else None
     return match[0]
+
+
+def substring_similar(text: str, pattern: str, escape: str) -> str | None:
+    raise Unsupported("substring with a SIMILAR pattern is not supported")
 
 
 def _captures(regex: Regex, match: re.Match[str]) -> list[str | None]:
@@ -95,17 +99,39 @@ def regexp_replace_flags(text: str, pattern: str, replacement: str, flags: str) 
     if flags[:1].isdigit():
         raise bad_argument("invalid regular expression option")
     options, everywhere = options_of(flags)
-    regex = compile_regex(pattern, options)
+    return _replaced(text, compile_regex(pattern, options), replacement, 0, 0 if everywhere else 1)
+
+
+def regexp_replace_from(text: str, pattern: str, replacement: str, start: int) -> str:
+    return regexp_replace_nth(text, pattern, replacement, start, 1)
+
+
+def regexp_replace_nth(text: str, pattern: str, replacement: str, start: int, number: int) -> str:
+    return regexp_replace_nth_flags(text, pattern, replacement, start, number, "")
+
+
+def regexp_replace_nth_flags(
+    text: str, pattern: str, replacement: str, start: int, number: int, flags: str
+) -> str:
+    if start <= 0 or number < 0:
+        raise bad_argument("invalid value for parameter")
+    options, _ = options_of(flags)
+    return _replaced(text, compile_regex(pattern, options), replacement, start - 1, number)
+
+
+def _replaced(text: str, regex: Regex, replacement: str, start: int, number: int) -> str:
+    """`text` with its `number`th match from `start` on replaced, or every one when that is 0."""
     if re.search(r"\\[1-9]", replacement):
         check_captures(regex)
     out: list[str] = []
     position = 0
-    for match in _all(regex, text):
-        out.append(text[position : match.start()])
-        out.append(_expand(replacement, match))
-        position = match.end()
-        if not everywhere:
-            break
+    for count, match in enumerate(_all(regex, text, start), 1):
+        if number in (0, count):
+            out.append(text[position : match.start()])
+            out.append(_expand(replacement, match))
+            position = match.end()
+            if number:
+                break
     out.append(text[position:])
     return "".join(out)
 
@@ -216,12 +242,16 @@ FUNCTIONS: tuple[Function, ...] = (
     *_tests("text"),
     *_tests("bpchar"),
     scalar("substring(text,text) text", substring, UDF),
+    scalar("substring(text,text,text) text", substring_similar, UDF),
     scalar("regexp_match(text,text) text[]", regexp_match, UDF),
     scalar("regexp_match(text,text,text) text[]", regexp_match_flags, UDF),
     set_returning("regexp_matches(text,text) text[]", regexp_matches),
     set_returning("regexp_matches(text,text,text) text[]", regexp_matches_flags),
     scalar("regexp_replace(text,text,text) text", regexp_replace, UDF),
     scalar("regexp_replace(text,text,text,text) text", regexp_replace_flags, UDF),
+    scalar("regexp_replace(text,text,text,int4) text", regexp_replace_from, UDF),
+    scalar("regexp_replace(text,text,text,int4,int4) text", regexp_replace_nth, UDF),
+    scalar("regexp_replace(text,text,text,int4,int4,text) text", regexp_replace_nth_flags, UDF),
     scalar("regexp_count(text,text) int4", regexp_count, UDF),
     scalar("regexp_like(text,text) bool", regexp_like, UDF),
     scalar("regexp_like(text,text,text) bool", regexp_like_flags, UDF),

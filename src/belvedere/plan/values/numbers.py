@@ -56,36 +56,37 @@ def format_boolean(value: bool) -> str:
     return "true" if value else "false"
 
 
-def parse_digits(text: str, kind: str) -> int:
-    """An integer of any size in PostgreSQL's notations (0x, 0o, 0b, underscores)."""
-    match = _INTEGER.fullmatch(text.strip(SPACE))
+def parse_digits(text: str, kind: str, high: int | None = None) -> int:
+    """An integer in PostgreSQL's notations (0x, 0o, 0b, underscores), at most `high` in size.
+
+    Digits that are too many are 22003 even when something else follows them.
+    """
+    word = text.strip(SPACE)
+    match = _INTEGER.match(word)
     if match is None:
         raise bad_text(kind, text)
     group = match.lastgroup
     assert group is not None
     value = int(match[group].replace("_", ""), _BASES[group])
-    return -value if match[1] == "-" else value
+    if match[1] == "-":
+        value = -value
+    if high is not None and not -high - 1 <= value <= high:
+        raise out_of_range(kind)
+    if match.end() != len(word):
+        raise bad_text(kind, text)
+    return value
 
 
 def parse_int2(text: str) -> int:
-    value = parse_digits(text, "smallint")
-    if INT2_MIN <= value <= INT2_MAX:
-        return value
-    raise out_of_range("smallint")
+    return parse_digits(text, "smallint", INT2_MAX)
 
 
 def parse_int4(text: str) -> int:
-    value = parse_digits(text, "integer")
-    if INT4_MIN <= value <= INT4_MAX:
-        return value
-    raise out_of_range("integer")
+    return parse_digits(text, "integer", INT4_MAX)
 
 
 def parse_int8(text: str) -> int:
-    value = parse_digits(text, "bigint")
-    if INT8_MIN <= value <= INT8_MAX:
-        return value
-    raise out_of_range("bigint")
+    return parse_digits(text, "bigint", INT8_MAX)
 
 
 def parse_float8(text: str) -> float:
