@@ -1,0 +1,169 @@
+"""Group commit: one sync for many, no acknowledgement without one, and the end after a failure."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from belvedere import failpoints
+from belvedere.catalog.definitions import ColumnDefinition, TableDefinition
+from belvedere.config import Config
+from belvedere.database import Database
+from belvedere.errors import Unavailable
+from belvedere.kv.doubles.faults import FaultyStore, When
+from belvedere.txn import rows
+from belvedere.txn.recovery import open_directory
+from belvedere.types import BIGINT
+
+NUMBERS = TableDefinition("numbers", (ColumnDefinition("n", BIGINT),), ("n",))
+
+
+@pytest.fixture(autouse=True)
+def disarmed() -> Iterator[None]:
+    yield
+    failpoints.disarm()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    with Database.open(tmp_path / "store") as database:
+        database.change_schema(lambda edit: edit.create_table(NUMBERS))
+    return tmp_path / "store"
+
+
+def faulty(path: Path) -> tuple[Database, FaultyStore]:
+    opened = open_directory(path, Config(), random.Random(1).randbytes)
+    store = FaultyStore(opened.store)
+    opened.store = store
+    return Database(opened, Config()), store
+
+
+def insert(database: Database, number: int) -> int:
+    with database.begin() as transaction:
+        rows.insert(transaction, database.table("numbers"), (number,))
+        return transaction.commit().position
+
+
+def read(database: Database) -> list[int]:
+    table = database.table("numbers")
+    with database.snapshot() as reader:
+        return [table.decode(v)[0] for b in reader.scan(table.start, table.end) for _, v in b]
+
+
+def test_commits_that_wrote_during_a_sync_share_the_next_one(path: Path) -> None:
+    """The first sync is held until seven others have written: one more is enough for them all."""
+    database = Database.open(path)
+    written, syncs = threading.Semaphore(0), []
+
+    def at_sync() -> None:
+        syncs.append(database.commits.newest.position)
+        if len(syncs) == 1:
+            for _ in range(8):
+                assert written.acquire(timeout=60)
+
+    failpoints.arm("sync.before", "call", call=at_sync)
+    failpoints.arm("commit.after_write", "call", call=written.release)
+    threads = [threading.Thread(target=insert, args=(database, n)) for n in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    failpoints.disarm()
+    assert len(syncs) == 2
+    assert read(database) == list(range(8))
+    database.close()
+
+
+def test_nobody_sees_a_commit_before_its_sync(path: Path) -> None:
+    database, seen = Database.open(path), []
+    failpoints.arm("sync.before", "call", call=lambda: seen.append(read(database)))
+    insert(database, 1)
+    failpoints.disarm()
+    assert seen == [[]]
+    assert read(database) == [1]
+    database.close()
+
+
+@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
+def test_failed_sync_ends_writing_but_not_reading(path: Path, when: When) -> None:
+    database, store = faulty(path)
+    insert(database, 1)
+    store.add("sync", when)
+    transaction = database.begin()
+    rows.insert(transaction, database.table("numbers"), (2,))
+    with pytest.raises(Unavailable) as unknown:
+        transaction.commit()
+    assert unknown.value.sqlstate == "08007"
+    with pytest.raises(Unavailable) as outcome:
+        database.outcome(transaction.id)
+    assert outcome.value.sqlstate == "08007"
+    for number in (2, 3):
+        with pytest.raises(Unavailable) as refused:
+            database.run(lambda txn, n=number: rows.insert(txn, database.table("numbers"), (n,)))
+        assert refused.value.sqlstate == "25006"
+    assert read(database) == [1]
+    database.close()
+    with Database.open(path) as database:
+        position = database.outcome(transaction.id)
+        assert read(database) == ([1] if position is None else [1, 2])
+        insert(database, 9)
+
+
+@pytest.mark.parametrize("when", [When.BEFORE, When.AFTER])
+def test_failed_write_is_unknown_only_when_it_may_be_there(path: Path, when: When) -> None:
+    database, store = faulty(path)
+    store.add("write", when)
+    with pytest.raises(Unavailable) as failed:
+        insert(database, 1)
+    assert failed.value.sqlstate == ("58030" if when is When.BEFORE else "08007")
+    assert read(database) == []
+    database.close()
+    with Database.open(path) as database:
+        assert read(database) == ([] if when is When.BEFORE else [1])
+
+
+def test_interrupted_write_ends_writing(path: Path) -> None:
+    database = Database.open(path)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    failpoints.arm("commit.after_write", "call", call=interrupt, at=1)
+    with pytest.raises(KeyboardInterrupt):
+        insert(database, 1)
+    failpoints.disarm()
+    with pytest.raises(Unavailable, match="read-only"):
+        insert(database, 2)
+    assert read(database) == []
+    database.close()
+    with Database.open(path) as database:
+        assert read(database) == [1]
+        assert database.log.last == 2
+
+
+def test_close_waits_for_the_commits_under_way(path: Path) -> None:
+    """The sync of a commit is held; closing meanwhile neither loses nor tears it."""
+    database = Database.open(path)
+    at_sync, go_on, acknowledged = threading.Event(), threading.Event(), []
+
+    def hold() -> None:
+        at_sync.set()
+        assert go_on.wait(60)
+
+    failpoints.arm("sync.before", "call", call=hold, at=1)
+    writer = threading.Thread(target=lambda: acknowledged.append(insert(database, 1)))
+    writer.start()
+    assert at_sync.wait(60)
+    closer = threading.Thread(target=database.close)
+    closer.start()
+    go_on.set()
+    writer.join()
+    closer.join()
+    failpoints.disarm()
+    assert acknowledged == [2]
+    with Database.open(path) as database:
+        assert read(database) == [1]
