@@ -1,4 +1,5 @@
-"""Statements run by PostgreSQL and by Belvedere in each tier: the same rows, or the same SQLSTATE."""
+"""Statements run by PostgreSQL and by Belvedere in each tier: the same rows, or the same
+SQLSTATE."""
 
 from __future__ import annotations
 

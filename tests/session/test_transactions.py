@@ -109,8 +109,8 @@ def test_begin_ends_autocommit_until_commit(con: belvedere.Connection) -> None:
     con.execute("DELETE FROM t")
     con.execute("ROLLBACK")
     assert len(rows(con)) == 2
+    con.execute("BEGIN")
     with pytest.raises(belvedere.ProgrammingError):
-        con.execute("BEGIN")
         con.autocommit = False
 
 
@@ -274,7 +274,7 @@ def test_autocommit_statements_retry_inside(tmp_path: Path) -> None:
                 with belvedere.connect(path, durability="off", autocommit=True) as mine:
                     for _ in range(times):
                         mine.execute(text, (1,))
-            except BaseException as error:
+            except belvedere.Error as error:
                 failures.append(error)
 
         texts = ("UPDATE t SET v = v + 1 WHERE id = ?", "UPDATE t SET v = v + ?")

@@ -4,9 +4,9 @@ The border is found from the top: a node whose whole subtree has an exact form b
 statement; otherwise the node runs as a Python operator over its inputs, for which the same is
 asked. Parameters enter the SQL text as constants, so a part is lowered again when they change.
 
-Should DuckDB fail on values (an overflow of DECIMAL(38), a division in a row that would have been
-filtered out first), the part runs in Python instead: only PostgreSQL's meaning decides what is an
-error.
+Should DuckDB fail on values (an overflow of DECIMAL(38), a NUMERIC NaN, a division in a row that
+would have been filtered out first), the part runs in Python instead: only PostgreSQL's meaning
+decides what is an error.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.errors import InvalidInput
+from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import Wrap, compile_plan, compile_with
 from belvedere.execution.direct.context import Context
 from belvedere.execution.direct.dependence import dependence_of, walk
@@ -132,7 +132,7 @@ class _Split:
         def rows(run: Run) -> Iterator[Row]:
             try:
                 table = engine.fetch(text, _tables(leaves, run), functions, run.interrupt)
-            except (InvalidInput, NotExact):
+            except (InvalidInput, Unsupported, NotExact):
                 return direct()(run)
             found = TableRows(table, query.types)
             return found if finish is None else map(finish, found)

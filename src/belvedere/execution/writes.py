@@ -28,11 +28,34 @@ def update(
 ) -> None:
     """`value` is the stored form of the old row, if it is known."""
     stored.update(txn, table, old, new, value)
+    _follow(txn, table, old, new)
+
+
+def _follow(txn: Transaction, table: CompiledTable, old: Row, new: Row) -> None:
+    """What foreign keys do when a row they point at has changed."""
     for child, key in referring(txn.catalog, table.table.id):
         before = tuple([old[slot] for slot in key.parent_columns])
         after = tuple([new[slot] for slot in key.parent_columns])
         if before != after and None not in before:
             _act(txn, child, key, before, after)
+
+
+def update_all(txn: Transaction, table: CompiledTable, pairs: list[tuple[Row, Row]]) -> None:
+    """Rows of one statement. Keys are compared as they are after all of it, so that a row may take
+    the key of another one that moves on (id = id + 1)."""
+    moved = [pair for pair in pairs if not table.same_key(*pair)]
+    if len(moved) < 2:
+        for old, new in pairs:
+            update(txn, table, old, new)
+        return
+    for old, _ in moved:
+        stored.delete(txn, table, old)
+    for old, new in pairs:
+        if table.same_key(old, new):
+            stored.update(txn, table, old, new)
+        else:
+            stored.insert(txn, table, new)
+        _follow(txn, table, old, new)
 
 
 def delete(txn: Transaction, table: CompiledTable, row: Row, value: bytes | None = None) -> None:

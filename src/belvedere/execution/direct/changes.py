@@ -61,8 +61,8 @@ def compile_update(context: Context, node: n.Update) -> Rows:
             changed.append((row, finished(new)))
 
         def apply(txn: Transaction) -> None:
-            for row, new in changed:
-                writes.update(txn, table, widen(row[:width]), widen(new))
+            pairs = [(widen(row[:width]), widen(new)) for row, new in changed]
+            writes.update_all(txn, table, pairs)
 
         run.changes.append(Write(node, len(changed), apply))
         if returning is None:
