@@ -3,7 +3,7 @@
 Forward: records applied to a store in groups. The changes of a group are consolidated per key
 (first old row, last new row), participants derive their rows once per group, and log records, base
 rows and derived rows go in as one batch. A group ends where the catalog changes; an index that
-appears is filled from its table there, as its backfill did.
+becomes ready is filled from its table there, as its backfill did.
 
 Backward (`rewind`): the same with the changes turned around, then the log is cut. Rows of a dropped
 table are still there while the log remembers the drop, so a rewind past it brings the table back.
@@ -134,11 +134,12 @@ def _is_live_table(item: model.AnyObject | None) -> bool:
 def _settle_indexes(
     store: BatchStore, before: Catalog, after: Catalog, participants_for: ParticipantsFor
 ) -> None:
-    """Fill the indexes that appeared; remove the rows of what is not known any more."""
+    """Fill the indexes that became ready; remove the rows of what is not known any more. An index
+    that is being built may not be unique, is read by nobody, and is dropped on open."""
     for id_ in before.objects.keys() | after.objects.keys():
         old, new = before.get(id_), after.get(id_)
-        was = isinstance(old, Index) and old.state is not State.DROPPED
-        if isinstance(new, Index) and new.state is not State.DROPPED and not was:
+        was_ready = isinstance(old, Index) and old.state is State.READY
+        if isinstance(new, Index) and new.state is State.READY and not was_ready:
             store.delete_range(*keyspace.relation_range(id_))
             store.write(list(_index_rows(store, after, new, participants_for)))
         elif new is None and isinstance(old, model.Relation):
