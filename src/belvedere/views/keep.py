@@ -152,7 +152,7 @@ class Keeper:
     def backfill(self, commits: BatchCommit, view: View, reader: Reader) -> None:
         """Write the state of a view as of `reader`, with its watermark."""
         maintainer = self.maintainer(reader.catalog, view)
-        writer = DerivedRows(_Nothing(reader.catalog))
+        writer = DerivedRows(Nothing(reader.catalog))
         maintainer.fill(reader, writer)
         rows: list[Write] = [*writer.writes(), watermark_write(group_of(view), reader.position)]
         commits.derive(lambda newest: rows)
@@ -268,7 +268,7 @@ def group_of(view: View) -> int:
     return view.group or view.id
 
 
-class _Nothing:
+class Nothing:
     """A reader of an empty state: what a backfill adds to."""
 
     def __init__(self, catalog: Catalog) -> None:

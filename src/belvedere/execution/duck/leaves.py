@@ -12,11 +12,13 @@ from typing import Any
 import pyarrow as pa
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Table
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import arrow_type, rows_to_arrow
 from belvedere.execution.direct.access import ranges_of
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.context import Context
+from belvedere.execution.duck.types import NotExact
 from belvedere.execution.run import Run
 from belvedere.plan import access as paths
 from belvedere.plan import nodes as n
@@ -30,10 +32,19 @@ Leaf = Callable[[Run], pa.Table]
 def compile_leaf(catalog: Catalog, node: n.Node) -> Leaf:
     if isinstance(node, n.Scan) and node.slots and node.access.index is None:
         if node.access.kind is not paths.AccessKind.KEY:
-            return _scanned(catalog, node)
+            if isinstance(catalog.get(node.relation), Table):
+                return _scanned(catalog, node)
     rows = compile_plan(catalog, node)
     types = [field.type for field in node.fields]
-    return lambda run: table_of(list(rows(run)), types)
+    return lambda run: _fitting(list(rows(run)), types)
+
+
+def _fitting(rows: list[Any], types: list[SqlType]) -> pa.Table:
+    """The amounts of a view's state may be integers of any length."""
+    try:
+        return table_of(rows, types)
+    except (OverflowError, pa.ArrowInvalid) as error:
+        raise NotExact(f"a value has no place in Arrow: {error}") from error
 
 
 def _scanned(catalog: Catalog, node: n.Scan) -> Leaf:
