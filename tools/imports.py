@@ -22,8 +22,8 @@ HEAVY = "# heavy"
 LAYERS: tuple[tuple[str, ...], ...] = (
     ("__main__",),
     ("__init__",),
-    ("interfaces",),
     ("benchmarks",),
+    ("interfaces",),
     ("database",),
     ("session",),
     ("pipeline", "advisor"),

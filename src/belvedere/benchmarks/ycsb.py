@@ -1,0 +1,286 @@
+"""YCSB through `con.execute`, beside the same operations on raw rocksdict and on sqlite3.
+
+One table of a key and ten fields of 100 bytes, durability off, one thread. Single operations first
+(the goals are ratios of those), then the mixes A to F and the mix of the DQE paper (60 % reads, 20
+% updates, 20 % scans of 1 to 10 rows), keys drawn from a zipfian distribution.
+"""
+
+from __future__ import annotations
+
+import random
+import sqlite3
+import tempfile
+import time
+from collections.abc import Callable
+from itertools import accumulate, islice
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
+
+from rich.progress import Progress
+from rocksdict import Options, Rdict, WriteBatch
+
+from belvedere.benchmarks.report import Figure, Report, alternate
+from belvedere.interfaces.dbapi import Connection, connect
+
+FIELDS = 10
+FIELD_BYTES = 100
+OPERATIONS = 1000
+ZIPF = 0.99
+COLUMNS = ", ".join(f"field{number} text" for number in range(FIELDS))
+CREATE = f"CREATE TABLE usertable (ycsb_key text PRIMARY KEY, {COLUMNS})"
+MARKS = ", ".join("?" * (FIELDS + 1))
+INSERT = f"INSERT INTO usertable VALUES ({MARKS})"
+READ = "SELECT * FROM usertable WHERE ycsb_key = ?"
+UPDATE = "UPDATE usertable SET field0 = ? WHERE ycsb_key = ?"
+SCAN = "SELECT * FROM usertable WHERE ycsb_key >= ? ORDER BY ycsb_key LIMIT ?"
+
+
+class Mix(NamedTuple):
+    """Shares of each operation, in percent."""
+
+    name: str
+    read: int = 0
+    update: int = 0
+    insert: int = 0
+    scan: int = 0
+    modify: int = 0
+    scan_rows_max: int = 100
+
+
+MIXES = (
+    Mix("A update heavy", read=50, update=50),
+    Mix("B read mostly", read=95, update=5),
+    Mix("C read only", read=100),
+    Mix("D read latest", read=95, insert=5),
+    Mix("E short ranges", scan=95, insert=5),
+    Mix("F read-modify-write", read=50, modify=50),
+    Mix("DQE mix", read=60, update=20, scan=20, scan_rows_max=10),
+)
+
+
+class System(Protocol):
+    """What is measured: each method does one operation and fetches what it gives."""
+
+    def insert(self, key: str, fields: tuple[str, ...]) -> object: ...
+
+    def read(self, key: str) -> object: ...
+
+    def update(self, key: str, value: str) -> object: ...
+
+    def scan(self, key: str, rows: int) -> object: ...
+
+    def close(self) -> None: ...
+
+
+def run(rows: int, seed: int) -> Report:
+    report = Report("ycsb", seed)
+    with tempfile.TemporaryDirectory(prefix="belvedere-ycsb-") as name, Progress() as progress:
+        systems: dict[str, System] = {
+            "belvedere": Belvedere(Path(name) / "belvedere"),
+            "raw": Raw(Path(name) / "raw"),
+            "sqlite3": Sqlite(Path(name) / "sqlite.db"),
+        }
+        task = progress.add_task("ycsb", total=4 + len(MIXES))
+        for system in systems.values():
+            _load(system, rows)
+        progress.advance(task)
+        _single(report, systems, rows, seed, lambda: progress.advance(task))
+        for number, mix in enumerate(MIXES, 1):
+            _mixed(report, systems, mix, rows, seed, first_new=rows * 10 * number)
+            progress.advance(task)
+        for system in systems.values():
+            system.close()
+    return report
+
+
+# -- the work --------------------------------------------------------------------------------------
+
+
+def key_of(number: int) -> str:
+    """The key of a row: a hash, so that neighbours by number are not neighbours by key."""
+    return f"user{number * 0x9E3779B97F4A7C15 % 2**64:020d}"
+
+
+def fields_of(number: int) -> tuple[str, ...]:
+    return tuple(f"{number:09}{field}".ljust(FIELD_BYTES, "x") for field in range(FIELDS))
+
+
+def zipfian(rng: random.Random, rows: int, count: int) -> list[int]:
+    """Numbers of rows, the first ones most often."""
+    weights = list(accumulate(1 / (place + 1) ** ZIPF for place in range(rows)))
+    return rng.choices(range(rows), cum_weights=weights, k=count)
+
+
+def _load(system: System, rows: int) -> None:
+    for number in range(rows):
+        system.insert(key_of(number), fields_of(number))
+
+
+def _single(
+    report: Report,
+    systems: dict[str, System],
+    rows: int,
+    seed: int,
+    done: Callable[[], object],
+) -> None:
+    rng = random.Random(seed)
+    keys = [key_of(number) for number in zipfian(rng, rows, OPERATIONS)]
+    value = "y" * FIELD_BYTES
+    scans = keys[: OPERATIONS // 20]
+    actions: dict[str, Callable[[System], float]] = {
+        "read": lambda system: _timed(keys, system.read),
+        "update": lambda system: _timed(keys, lambda key: system.update(key, value)),
+        "scan of 100": lambda system: _timed(scans, lambda key: system.scan(key, 100)),
+    }
+    goals = {"read": ("<= 3.5", "<= 1.2"), "update": ("<= 3", ""), "scan of 100": ("<= 3", "")}
+    for name, action in actions.items():
+        ours, raw, lite = alternate(
+            10, *(lambda s=system, a=action: a(s) for system in systems.values())
+        )
+        for baseline, other, goal in zip(("raw", "sqlite3"), (raw, lite), goals[name], strict=True):
+            wanted = f"{goal} ratio" if goal else ""
+            report.add(Figure(f"{name}, to {baseline}", ours, "us", wanted, other))
+        done()
+
+
+def _timed(keys: list[str], action: Callable[[str], object]) -> float:
+    start = time.perf_counter()
+    for key in keys:
+        action(key)
+    return (time.perf_counter() - start) / len(keys) * 1e6
+
+
+def _mixed(
+    report: Report, systems: dict[str, System], mix: Mix, rows: int, seed: int, first_new: int
+) -> None:
+    rates = []
+    for system in systems.values():
+        work = _operations(mix, rows, random.Random(seed), first_new)
+        start = time.perf_counter()
+        for operation, arguments in work:
+            operation(system, *arguments)
+        rates.append(len(work) / (time.perf_counter() - start))
+    ours, raw, lite = rates
+    report.add(Figure(f"{mix.name}, to raw", ours, "1/s", "", raw))
+    report.add(Figure(f"{mix.name}, to sqlite3", ours, "1/s", "", lite))
+
+
+Operation = Callable[..., object]
+
+
+def _operations(
+    mix: Mix, rows: int, rng: random.Random, first_new: int
+) -> list[tuple[Operation, tuple[Any, ...]]]:
+    kinds = rng.choices(
+        ("read", "update", "insert", "scan", "modify"),
+        weights=(mix.read, mix.update, mix.insert, mix.scan, mix.modify),
+        k=OPERATIONS,
+    )
+    work: list[tuple[Operation, tuple[Any, ...]]] = []
+    new = first_new
+    for kind, number in zip(kinds, zipfian(rng, rows, OPERATIONS), strict=True):
+        key = key_of(number)
+        match kind:
+            case "read":
+                work.append((lambda s, k: s.read(k), (key,)))
+            case "update":
+                work.append((lambda s, k, v: s.update(k, v), (key, "z" * FIELD_BYTES)))
+            case "insert":
+                new += 1
+                work.append((lambda s, k, f: s.insert(k, f), (key_of(new), fields_of(new))))
+            case "scan":
+                length = rng.randint(1, mix.scan_rows_max)
+                work.append((lambda s, k, n: s.scan(k, n), (key, length)))
+            case _:
+                work.append((_modify, (key, "w" * FIELD_BYTES)))
+    return work
+
+
+def _modify(system: System, key: str, value: str) -> None:
+    system.read(key)
+    system.update(key, value)
+
+
+# -- the systems -----------------------------------------------------------------------------------
+
+
+class Belvedere:
+    def __init__(self, path: Path) -> None:
+        self._connection: Connection = connect(str(path), durability="off")
+        self._connection.autocommit = True
+        self._execute = self._connection.execute
+        self._execute(CREATE)
+
+    def insert(self, key: str, fields: tuple[str, ...]) -> object:
+        return self._execute(INSERT, (key, *fields))
+
+    def read(self, key: str) -> object:
+        return self._execute(READ, (key,)).fetchone()
+
+    def update(self, key: str, value: str) -> object:
+        return self._execute(UPDATE, (value, key))
+
+    def scan(self, key: str, rows: int) -> object:
+        return self._execute(SCAN, (key, rows)).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+class Raw:
+    """The same on rocksdict: values are bytes of the same length, an update logs what it did."""
+
+    def __init__(self, path: Path) -> None:
+        options = Options(raw_mode=True)
+        options.create_if_missing(True)
+        self._database = Rdict(str(path), options)
+        self._number = 0
+
+    def insert(self, key: str, fields: tuple[str, ...]) -> None:
+        self._write(key.encode(), "".join(fields).encode())
+
+    def read(self, key: str) -> object:
+        return self._database.get(key.encode())
+
+    def update(self, key: str, value: str) -> None:
+        name = key.encode()
+        old = self._database.get(name)
+        assert old is not None
+        self._write(name, value.encode() + old[FIELD_BYTES:])
+
+    def _write(self, name: bytes, value: bytes) -> None:
+        self._number += 1
+        batch = WriteBatch(True)
+        batch.put(name, value)
+        batch.put(b"\0" + self._number.to_bytes(8), value)
+        self._database.write(batch)
+
+    def scan(self, key: str, rows: int) -> object:
+        return list(islice(self._database.items(from_key=key.encode()), rows))
+
+    def close(self) -> None:
+        self._database.close()
+
+
+class Sqlite:
+    def __init__(self, path: Path) -> None:
+        self._connection = sqlite3.connect(path, isolation_level=None)
+        self._connection.execute("PRAGMA journal_mode = WAL")
+        self._connection.execute("PRAGMA synchronous = OFF")
+        self._execute = self._connection.execute
+        self._execute(CREATE)
+
+    def insert(self, key: str, fields: tuple[str, ...]) -> object:
+        return self._execute(INSERT, (key, *fields))
+
+    def read(self, key: str) -> object:
+        return self._execute(READ, (key,)).fetchone()
+
+    def update(self, key: str, value: str) -> object:
+        return self._execute(UPDATE, (value, key))
+
+    def scan(self, key: str, rows: int) -> object:
+        return self._execute(SCAN, (key, rows)).fetchall()
+
+    def close(self) -> None:
+        self._connection.close()
