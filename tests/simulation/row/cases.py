@@ -9,7 +9,13 @@ from belvedere.txn.row import layout
 from belvedere.txn.row.node import Settings
 from tests.simulation.row import processes as p
 from tests.simulation.row.explorer import Case, Rows, run_alone
-from tests.simulation.row.judges import check_deleted, check_index, check_lists, check_sum
+from tests.simulation.row.judges import (
+    check_deleted,
+    check_group,
+    check_index,
+    check_lists,
+    check_sum,
+)
 
 ON_DEMAND = frozenset(("three transactions, more of them", "reader helps, in full"))
 FAULTS = {
@@ -24,7 +30,7 @@ def all_cases(*planted: str) -> dict[str, Case]:
     """Every case, by name; `planted` bugs are put back in all of them."""
     config = p.settings(*planted)
     groups: tuple[Callable[[Settings], list[Case]], ...]
-    groups = (core_cases, fault_cases, reader_cases, forget_cases, ddl_and_fold_cases)
+    groups = (core_cases, group_cases, fault_cases, reader_cases, forget_cases, ddl_and_fold_cases)
     return {case.name: case for group in groups for case in group(config)}
 
 
@@ -53,6 +59,19 @@ def core_cases(c: Settings) -> list[Case]:
         Case("one lock, death", {}, two(c), lists(), **dying),
         Case("two locks", {}, two(c, "xy", "xy"), lists("xy", "xy"), positions_max=3),
         Case("broken secondary", {}, two(c, "xy", "y"), lists("xy", "y"), positions_max=3, **dying),
+    ]
+
+
+def group_cases(c: Settings) -> list[Case]:
+    grouped: dict[str, Sequence[str]] = {"a": "x", "c": "y"}
+    both = (("g", p.group(1, grouped, c)), ("b", p.append_newest(2, "b", "x", c)))
+    check = check_group({**grouped, "b": "x"}, "xy")
+    lost: dict[str, Any] = {"faults": 1, "faulty": ("g",), "positions_max": 3, "ordered": True}
+    lost["switches_max"] = 2
+    return [
+        Case("group", {}, both, check, positions_max=4, ordered=True),
+        Case("group, faults on log", {}, both, check, fault_on=FAULTS["log"], **lost),
+        Case("group, faults on lock", {}, both, check, fault_on=FAULTS["lock"], **lost),
     ]
 
 

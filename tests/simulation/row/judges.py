@@ -135,3 +135,14 @@ def check_deleted(rows: Rows, outcomes: dict[str, Outcome]) -> list[str]:
         return []
     expected = b"" if d[1] > a[1] else b"a"
     return [] if lists["x"] == expected else [f"x is {lists['x']!r}, expected {expected!r}"]
+
+
+def check_group(wrote: dict[str, Sequence[str]], keys: Sequence[str]) -> Callable[..., list[str]]:
+    """Lists, when the first transactions are the members of one group, 'g'."""
+    lists = check_lists(wrote, keys)
+
+    def check(rows: Rows, outcomes: dict[str, Outcome]) -> list[str]:
+        members = dict(zip(wrote, outcomes["g"][1:]))
+        return lists(rows, {**outcomes, **members})
+
+    return check

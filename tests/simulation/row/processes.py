@@ -8,15 +8,17 @@ from nowhere.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 from belvedere.errors import Retry, Unavailable
 from belvedere.kv.cell import Begin, Mutate, Put, Step, WorkExpired
 from belvedere.txn.row import advance, barrier, cells, layout, read
-from belvedere.txn.row.commit import Work, commit
+from belvedere.txn.row.commit import Work, commit, prepare
 from belvedere.txn.row.fold import fold
 from belvedere.txn.row.forget import forget
+from belvedere.txn.row.group import Member, complete_group
 from belvedere.txn.row.layout import RowWrite
-from belvedere.txn.row.locks import Lock
+from belvedere.txn.row.locks import Held, Lock
 from belvedere.txn.row.node import Node, Settings
 from tests.simulation.row.explorer import Outcome
 
@@ -85,18 +87,48 @@ def append_newest(
     def start() -> Step[Outcome]:
         node = Node(id_, config)
         at = yield from advance.snapshot(node)
-        taken = tuple(Lock(layout.lock_row("root", k.encode())) for k in keys)
-
-        def derive() -> Step[tuple[RowWrite, ...]]:
-            found = yield from read.rows([key(k) for k in keys], None)
-            lists = [row.columns[LIST] if row else b"" for row in found]
-            return tuple(
-                cells.put(key(k), {LIST: old + name.encode()}) for k, old in zip(keys, lists)
-            )
-
-        return (yield from _end(node, Work(name.encode(), at, 0, taken, (), derive=derive)))
+        work = replace(_reading_late(name, keys), snapshot=at)
+        return (yield from _end(node, work))
 
     return start
+
+
+def group(
+    id_: int, wrote: dict[str, Sequence[str]], config: Settings
+) -> Callable[[], Step[Outcome]]:
+    """Transactions of one node that go through the log together, each with all its locks held."""
+
+    def start() -> Step[Outcome]:
+        node = Node(id_, config)
+        members: dict[str, Member] = {}
+        for name, keys in wrote.items():
+            held = Held(node.start_attempt(), 0)
+            try:
+                record = yield from prepare(node, held, _reading_late(name, keys))
+            except Retry:
+                continue
+            members[name] = Member(held, record)
+        if members:
+            yield from complete_group(node, tuple(members.values()))
+        return ("group", *(_fate(members.get(name)) for name in wrote))
+
+    return start
+
+
+def _fate(member: Member | None) -> Outcome:
+    if member is None or isinstance(member.error, Retry):
+        return ("aborted",)
+    return ("committed", member.position) if member.committed else ("unknown",)
+
+
+def _reading_late(name: str, keys: Sequence[str]) -> Work:
+    def derive() -> Step[tuple[RowWrite, ...]]:
+        found = yield from read.rows([key(k) for k in keys], None)
+        lists = [row.columns[LIST] if row else b"" for row in found]
+        return tuple(cells.put(key(k), {LIST: old + name.encode()}) for k, old in zip(keys, lists))
+
+    taken = tuple(Lock(layout.lock_row("root", k.encode())) for k in keys)
+    return Work(name.encode(), 0, 0, taken, (), derive=derive)
 
 
 def _end(node: Node, work: Work) -> Step[Outcome]:

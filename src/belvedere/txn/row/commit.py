@@ -227,10 +227,11 @@ def _settle(node: Node, held: Held, record: Record, position: int) -> Step[None]
             if not released:
                 yield from locks.remove(row, held.attempt)
     except (ReplyLost, WorkExpired):
-        yield from _settle_again(node, held, position)
+        yield from settle_again(node, held, position)
 
 
-def _settle_again(node: Node, held: Held, position: int) -> Step[None]:
+def settle_again(node: Node, held: Held, position: int) -> Step[None]:
+    """Step 5 after a doubt: look what is there, and do the rest."""
     for _ in range(node.settings.tries_max):
         yield Begin()
         try:

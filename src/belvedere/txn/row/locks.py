@@ -120,6 +120,13 @@ def _wait_or_break(
     yield Pause(node.settings.lock_poll_seconds)
 
 
+def stamping(held: Held, position: int) -> tuple[CheckAndMutate, LockValue]:
+    """The stamp as one operation, and what the primary holds when it wins."""
+    seen = held.values[held.primary]
+    value = _stamped(seen, held.attempt, position)
+    return _swap(held.primary, seen, value), value
+
+
 def stamp(node: Node, held: Held, position: int) -> Step[None]:
     """Tie the attempt to a position: (me, -) or (me, old) -> (me, position), in the primary. Retry
     when somebody has ended the attempt."""
@@ -129,8 +136,7 @@ def stamp(node: Node, held: Held, position: int) -> Step[None]:
         if mine.stamp == position:
             held.values[row] = seen
             return
-        stamped = Holder(mine.attempt, mine.primary, mine.side, mine.version, position)
-        value = _changed(seen, [stamped if h is mine else h for h in seen.holders])
+        value = _stamped(seen, held.attempt, position)
         yield Begin()
         try:
             won = yield _swap(row, seen, value)
@@ -251,6 +257,14 @@ def _joined(seen: LockValue | None, mine: Holder) -> LockValue:
 
 def _changed(seen: LockValue, holders: list[Holder]) -> LockValue:
     return LockValue(seen.made, seen.changes + 1, tuple(holders))
+
+
+def _stamped(seen: LockValue, attempt: int, position: int) -> LockValue:
+    holders = [
+        Holder(h.attempt, h.primary, h.side, h.version, position) if h.attempt == attempt else h
+        for h in seen.holders
+    ]
+    return _changed(seen, holders)
 
 
 def _swap(row: bytes, seen: LockValue | None, value: LockValue) -> CheckAndMutate:

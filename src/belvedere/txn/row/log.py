@@ -49,15 +49,19 @@ class Settled(NamedTuple):
     position: int
 
 
+def filling(node: Node, position: int, record: Record, value: bytes) -> CheckAndMutate:
+    """The commit as one operation: our record in the log row, if that is still empty."""
+    owner = Put(layout.OWNER, layout.ONLY, owner_of(record.attempt))
+    puts = (owner, Put(layout.RECORD, layout.ONLY, value))
+    return CheckAndMutate(layout.log_row(position, node.settings.lanes), layout.OWNER, None, puts)
+
+
 def write_record(node: Node, position: int, record: Record, value: bytes) -> Step[bool]:
     """Commit: fill the log row with our record. False when the position was closed before."""
-    owner = owner_of(record.attempt)
-    puts = (Put(layout.OWNER, layout.ONLY, owner), Put(layout.RECORD, layout.ONLY, value))
-    row = layout.log_row(position, node.settings.lanes)
     while True:
         yield Begin()
         try:
-            won = yield CheckAndMutate(row, layout.OWNER, None, puts)
+            won = yield filling(node, position, record, value)
         except WorkExpired:
             continue
         except ReplyLost:

@@ -37,6 +37,7 @@ from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.row import advance, barrier, commit, layout, locks, read, sweep
 from belvedere.txn.row import node as nodes
 from belvedere.txn.row.commit import Work
+from belvedere.txn.row.group import GroupCommit
 from belvedere.txn.row.layout import Record, RowWrite
 from belvedere.txn.row.locks import Held, Lock
 from belvedere.txn.row.node import Settings
@@ -74,6 +75,7 @@ class RowCommit:
         self._recent: dict[bytes, int] = {}
         self.round_trips = 0
         self.node = self.run(nodes.join(settings))
+        self._group = GroupCommit(self.run, self.node)
 
     def run(self, step: Step[Result]) -> Result:
         """Drive a step on the store, in the calling thread."""
@@ -200,7 +202,7 @@ class RowCommit:
             try:
                 record, more = self._prepare(intent, participants, wanted, held, time)
                 if record is not None:
-                    return self.run(commit.complete(self.node, held, record))
+                    return self._group.complete(held, record)
                 self.run(locks.release(self.node, held))
                 wanted |= more
             finally:

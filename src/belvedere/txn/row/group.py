@@ -1,0 +1,187 @@
+"""Several transactions of one node through steps 2 to 5 together: one increment, one trip a step.
+
+Every member holds all its locks before the positions are taken, so none is taken in advance. From
+the stamp on each member is on its own: one that was broken or closed fails, or goes on alone when
+the others are done. `GroupCommit` makes the groups: threads that arrive while a group is under way
+form the next one.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from belvedere.errors import Error, Retry
+from belvedere.kv.cell import (
+    Acknowledge,
+    Begin,
+    CheckAndMutate,
+    Increment,
+    Many,
+    ReplyLost,
+    Step,
+    WorkExpired,
+)
+from belvedere.txn.row import cells, commit, layout, locks, log
+from belvedere.txn.row.layout import Record
+from belvedere.txn.row.locks import Held
+from belvedere.txn.row.node import Node
+
+
+@dataclass(eq=False, slots=True)
+class Member:
+    """A transaction that holds all its locks; ends with a position or an error."""
+
+    held: Held
+    record: Record
+    value: bytes = b""
+    position: int = 0
+    committed: bool = False
+    error: Error | None = None
+    ended: threading.Event = field(default_factory=threading.Event)
+
+
+def complete_group(node: Node, members: Sequence[Member]) -> Step[None]:
+    """Commit every member; each then has its position or its error."""
+    if len(members) == 1:
+        yield from _alone(node, members[0])
+        return
+    try:
+        yield Begin()
+        for member in members:
+            member.value = yield from log.stored_form(node, member.record)
+        last = yield Increment(layout.COUNTER_ROW, layout.NUMBER, len(members))
+    except (ReplyLost, WorkExpired):
+        for member in members:
+            yield from _alone(node, member)
+        return
+    for number, member in enumerate(members):
+        member.position = last - len(members) + 1 + number
+    stamped = yield from _stamp(node, members)
+    yield from _write(node, stamped)
+    done = [member for member in stamped if member.committed]
+    for member in done:
+        yield Acknowledge(member.position)
+    if done:
+        yield from _settle(node, done)
+    for member in done:
+        member.ended.set()
+    for member in stamped:
+        if not member.committed and member.error is None:
+            yield from _alone(node, member)
+
+
+def _alone(node: Node, member: Member) -> Step[None]:
+    try:
+        member.position = yield from commit.complete(node, member.held, member.record)
+        member.committed = True
+    except Error as error:
+        member.error = error
+
+
+def _stamp(node: Node, members: Sequence[Member]) -> Step[list[Member]]:
+    """The members whose primary lock carries their position; the others have failed."""
+    stamps = [locks.stamping(member.held, member.position) for member in members]
+    won = yield from _try_all([operation for operation, _ in stamps])
+    stamped = []
+    for member, (_, value), mine in zip(members, stamps, won):
+        try:
+            if mine:
+                member.held.values[member.held.primary] = value
+            else:
+                yield from locks.stamp(node, member.held, member.position)
+            stamped.append(member)
+        except (ReplyLost, WorkExpired, Retry) as error:
+            yield from locks.release(node, member.held)
+            member.error = error if isinstance(error, Retry) else Retry("store does not answer")
+    return stamped
+
+
+def _write(node: Node, members: Sequence[Member]) -> Step[None]:
+    """Fill every member's log row; doubts are resolved one by one."""
+    writes = [log.filling(node, m.position, m.record, m.value) for m in members]
+    for member, won in zip(members, (yield from _try_all(writes))):
+        try:
+            member.committed = won or (
+                yield from log.resolve_doubt(node, member.position, member.record)
+            )
+        except Error as error:
+            member.error = error
+
+
+def _try_all(operations: list[CheckAndMutate]) -> Step[list[bool]]:
+    """The answers; all False when one of them, or all, are not known."""
+    if not operations:
+        return []
+    yield Begin()
+    try:
+        return list((yield Many(tuple(operations))))
+    except (ReplyLost, WorkExpired):
+        return [False] * len(operations)
+
+
+def _settle(node: Node, members: Sequence[Member]) -> Step[None]:
+    writes = [m for member in members for m in cells.mutations(member.position, member.record)]
+    try:
+        yield Many(tuple(writes))
+        ends: list[CheckAndMutate] = []
+        for member in members:
+            ends.append(log.mark_applied(node, member.position, member.record.attempt))
+            ends += locks.releases(member.held)
+        done = yield Many(tuple(ends))
+        if all(done):
+            return
+    except (ReplyLost, WorkExpired):
+        node.counts["groups settled again"] += 1
+    for member in members:
+        yield from commit.settle_again(node, member.held, member.position)
+
+
+class GroupCommit:
+    """Lets threads commit together: the first to come leads, who comes meanwhile is next."""
+
+    def __init__(self, run: Callable[[Step[None]], None], node: Node) -> None:
+        self._run = run
+        self._node = node
+        self._mutex = threading.Lock()
+        self._waiting: list[Member] = []
+        self._leading = False
+
+    def complete(self, held: Held, record: Record) -> int:
+        """The position of the commit; raises what it failed with."""
+        member = Member(held, record)
+        with self._mutex:
+            self._waiting.append(member)
+            lead = not self._leading
+            self._leading = True
+        if lead:
+            self._lead()
+        member.ended.wait()
+        if member.error is not None:
+            raise member.error
+        return member.position
+
+    def _lead(self) -> None:
+        """Commit groups until nobody waits. Whatever happens, nobody is left waiting."""
+        while True:
+            with self._mutex:
+                group, self._waiting = self._waiting, []
+                if not group:
+                    self._leading = False
+                    return
+            try:
+                self._run(complete_group(self._node, group))
+            except BaseException:
+                with self._mutex:
+                    group += self._waiting
+                    self._waiting, self._leading = [], False
+                raise
+            finally:
+                for member in group:
+                    self._end(member)
+
+    def _end(self, member: Member) -> None:
+        if not member.committed and member.error is None:
+            member.error = log.unknown_outcome(member.record.transaction, member.position)
+        member.ended.set()
