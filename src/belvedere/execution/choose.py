@@ -8,6 +8,7 @@ rows of work, counted over all operators. `SET tier = direct | duckdb` forces on
 from __future__ import annotations
 
 import enum
+import math
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -21,12 +22,13 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 
 DIRECT_ROWS_MAX = 5_000
-RANGE_SHARE = 0.1
 FILTER_SHARE = 0.3
-FUNCTION_ROWS = 100.0
 
 Sizes = Callable[[int], float]
 """About how many rows a relation has."""
+
+Estimate = Callable[[n.Node], float]
+"""About how many rows a node gives."""
 
 
 class Tier(enum.StrEnum):
@@ -43,13 +45,12 @@ class Choice(NamedTuple):
     work: float
 
 
-def choose(node: n.Node, tier: Tier, sizes: Sizes) -> Choice:
+def choose(node: n.Node, tier: Tier, sizes: Sizes, rows: Estimate) -> Choice:
     if tier is not Tier.AUTO:
         return Choice(tier, f"set tier = {tier}", 0)
-    work = _Estimate(sizes).work(node)
-    if work <= DIRECT_ROWS_MAX:
-        return Choice(Tier.DIRECT, f"about {work:.0f} rows of work", work)
-    return Choice(Tier.DUCKDB, f"about {work:.0f} rows of work", work)
+    work = _Work(sizes, rows).of(node)
+    chosen = Tier.DIRECT if work <= DIRECT_ROWS_MAX else Tier.DUCKDB
+    return Choice(chosen, f"about {work:.0f} rows of work", work)
 
 
 def compile_for(
@@ -62,83 +63,44 @@ def compile_for(
     return compile_plan(catalog, node, wrap)
 
 
-def estimated_rows(node: n.Node, sizes: Sizes) -> float:
-    return _Estimate(sizes).rows(node)
+class _Work:
+    """Rows handled by all operators of a plan."""
 
-
-class _Estimate:
-    def __init__(self, sizes: Sizes) -> None:
+    def __init__(self, sizes: Sizes, rows: Estimate) -> None:
         self._sizes = sizes
-        self._ctes: dict[int, float] = {}
+        self._rows = rows
 
-    def work(self, node: n.Node) -> float:
-        """Rows handled by all operators; a sub-query counts once per row around it."""
-        total = self.rows(node)
+    def of(self, node: n.Node, wanted: float = math.inf) -> float:
+        """`wanted`: how many rows are asked for; operators that stream make no more."""
+        rows = min(self._read(node), wanted)
         if isinstance(node, n.Join) and not node.keys and node.lookup is None:
-            total = max(total, self.rows(node.left) * self.rows(node.right))
-        for child in _children(node):
-            total += self.work(child)
-        times = max((self.rows(child) for child in _children(node)), default=1.0)
-        for plan in _subplans(node):
-            total += max(times, 1.0) * self.work(plan)
-        return total
+            rows = max(rows, self._rows(node.left) * self._rows(node.right))
+        below = self._wanted(node, wanted)
+        total = rows + sum(self.of(child, below) for child in _children(node))
+        times = max([min(self._rows(child), below) for child in _children(node)] or [1.0])
+        return total + sum(max(times, 1.0) * self.of(plan) for plan in _subplans(node))
 
-    def rows(self, node: n.Node) -> float:
+    def _read(self, node: n.Node) -> float:
+        """Rows the node handles: what a full scan reads, not what its condition leaves."""
+        if isinstance(node, n.Scan) and node.access.kind is paths.AccessKind.FULL:
+            return self._sizes(node.relation)
+        if isinstance(node, n.Scan) and node.access.kind is paths.AccessKind.KEY:
+            return 1.0
+        return self._rows(node)
+
+    def _wanted(self, node: n.Node, wanted: float) -> float:
         match node:
-            case n.Scan():
-                return self._scanned(node)
-            case n.Values():
-                return len(node.rows)
-            case n.TableFunction():
-                return FUNCTION_ROWS
-            case n.CteScan():
-                return self._ctes.get(node.cte, FUNCTION_ROWS)
+            case n.Limit() if isinstance(node.count, e.Literal) and node.count.value is not None:
+                skipped = node.offset.value if isinstance(node.offset, e.Literal) else 0
+                return min(wanted, float(node.count.value + (skipped or 0)))
+            case n.Project() | n.Limit():
+                return wanted
             case n.Filter():
-                return self.rows(node.input) * FILTER_SHARE
-            case n.Aggregate():
-                return 1.0 if not node.groups else max(1.0, self.rows(node.input) * FILTER_SHARE)
-            case n.Limit() | n.TopN():
-                return self._limited(node)
-            case n.Join():
-                return self._joined(node)
-            case n.SetOperation():
-                return self.rows(node.left) + self.rows(node.right)
-            case n.RecursiveUnion():
-                return 10 * self.rows(node.base)
-            case n.With():
-                for cte in node.ctes:
-                    self._ctes[cte.number] = self.rows(cte.plan)
-                return self.rows(node.body)
+                return wanted / FILTER_SHARE
+            case n.Join() if node.lookup is not None:
+                return wanted
             case _:
-                children = _children(node)
-                return self.rows(children[0]) if children else 1.0
-
-    def _scanned(self, node: n.Scan) -> float:
-        access, whole = node.access, self._sizes(node.relation)
-        match access.kind:
-            case paths.AccessKind.FULL:
-                return whole
-            case paths.AccessKind.KEY:
-                return 1.0
-            case paths.AccessKind.KEYS:
-                return min(whole, 10.0 * len(access.parts))
-            case _:
-                return min(whole, max(1.0, whole * RANGE_SHARE))
-
-    def _limited(self, node: n.Limit | n.TopN) -> float:
-        below = self.rows(node.input)
-        if isinstance(node.count, e.Literal) and node.count.value is not None:
-            return min(below, float(node.count.value))
-        return below
-
-    def _joined(self, node: n.Join) -> float:
-        left = self.rows(node.left)
-        if node.lookup is not None:
-            return left
-        right = self.rows(node.right)
-        if node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
-            return left
-        return max(left, right) if node.keys else left * right
+                return math.inf
 
 
 def _children(node: n.Node) -> list[n.Node]:

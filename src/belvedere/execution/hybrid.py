@@ -27,9 +27,10 @@ from belvedere.execution.duck.query import Query
 from belvedere.execution.duck.rows import TableRows
 from belvedere.execution.duck.types import NotExact, output_text
 from belvedere.execution.run import Rows, Run
+from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.functions import Volatility
+from belvedere.plan.functions import Volatility, duckdb_type
 from belvedere.types import Kind, Row
 
 _NOT_ALONE = (
@@ -82,8 +83,24 @@ def lower_hybrid(
     wrap: Wrap | None = None,
 ) -> Rows:
     """The plan for the parameters of this run. `report` is filled in."""
+    if isinstance(node, n.Scan) and wrap is None and _is_columnar(node):
+        report.statements.append("(the scan itself, as Arrow columns)")
+        return _scanned(catalog, node)
     split = _Split(catalog, engine, run, report)
     return compile_with(catalog, node, split.part, wrap)
+
+
+def _is_columnar(node: n.Scan) -> bool:
+    """Whether a scan can be handed over as columns, without making rows first."""
+    kinds = (paths.AccessKind.FULL, paths.AccessKind.RANGE, paths.AccessKind.PREFIX)
+    plain = node.access.index is None and node.access.kind in kinds and not node.access.reverse
+    exact = all(duckdb_type(field.type) is not None for field in node.fields)
+    return plain and exact and node.residual is None and bool(node.slots)
+
+
+def _scanned(catalog: Catalog, node: n.Scan) -> Rows:
+    leaf, types = compile_leaf(catalog, node), tuple(field.type for field in node.fields)
+    return lambda run: TableRows(leaf(run), types)
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.graph import root_table
 from belvedere.errors import Unsupported
-from belvedere.execution.choose import Tier, estimated_rows
+from belvedere.execution.choose import Tier
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
@@ -46,8 +46,10 @@ def run(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Re
         session.run_data(entry, parameters)
         lines.append(f"execution time: {(time.perf_counter() - started) * 1000:.3f} ms")
 
+    estimate = session.shared.estimator(session.catalog)
+
     def note(node: n.Node) -> str:
-        text = f"(rows={max(1, round(estimated_rows(node, session.shared.size_of)))})"
+        text = f"(rows={max(1, round(estimate(node)))})"
         found = measures.get(id(node))
         if found is not None and found.loops:
             spent = found.seconds * 1000

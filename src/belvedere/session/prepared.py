@@ -71,7 +71,7 @@ class Prepared:
                 self.point_read = compile_point_read(catalog, data.plan)
             elif not data.returns:
                 self.point_write = compile_point_write(catalog, data.plan)
-        self.choice: Choice = choose(data.plan, tier, shared.size_of)
+        self.choice: Choice = choose(data.plan, tier, shared.size_of, shared.estimator(catalog))
         self.rows: Rows = compile_for(catalog, data.plan, self.choice, shared.engine, wrap)
         record.tier = self.choice.tier.value
 

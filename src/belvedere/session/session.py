@@ -41,7 +41,7 @@ from belvedere.sql.bind.statement import TEXTS
 from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.optimize import optimize
 from belvedere.sql.statements import DataPlan, Prepare
-from belvedere.txn.border import Isolation, Reader
+from belvedere.txn.border import Isolation, Reader, RowChange
 from belvedere.txn.constraints import ForeignKeyParticipant
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
@@ -350,7 +350,7 @@ class Session:
         try:
             result = action(transaction)
             if savepoint is not None:
-                self.check_constraints(transaction)
+                self.check_constraints(transaction, transaction.changes_since(savepoint))
             return result
         except BaseException:
             if savepoint is not None and not transaction.ended:
@@ -358,9 +358,8 @@ class Session:
             self._failed_statement()
             raise
 
-    def check_constraints(self, transaction: Transaction) -> None:
+    def check_constraints(self, transaction: Transaction, changes: tuple[RowChange, ...]) -> None:
         """Constraints that must hold at the end of every statement, not only at commit."""
-        changes = transaction.changes
         relations = frozenset([change.relation for change in changes])
         catalog = transaction.catalog
         for relation in relations:
@@ -407,6 +406,9 @@ class Session:
 def run_plan(session: Session, transaction: Transaction, entry: Prepared, values: Row) -> Result:
     """Read everything, then write everything."""
     data = entry.data
+    if entry.point_write is not None:
+        affected = entry.point_write(transaction, PointRun(values, session.services))
+        return Result(data.verb.upper(), None, None, affected)
     reader = views.fresh_reader(session, transaction, entry.deferred)
     run = session.new_run(reader, values, environment=entry.needs_environment)
     found = entry.rows(run)

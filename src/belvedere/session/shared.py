@@ -17,7 +17,11 @@ from belvedere.catalog.model import Maintenance, Table, View
 from belvedere.catalog.relation import compiled_table
 from belvedere.config import Config
 from belvedere.execution.duck.engine import DuckEngine
+from belvedere.plan.nodes import Node
 from belvedere.session.statistics import StatementStatistics
+from belvedere.sql.bind.statement import TEXTS
+from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.estimates import rows_of
 from belvedere.txn.border import SNAPSHOT, Isolation, Participant, Reader
 from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.locks import LockTable
@@ -121,8 +125,38 @@ class Shared:
         for values in reader.scan_values(table.start, table.end):
             rows += len(values)
             if rows >= SIZE_ROWS_MAX:
-                return float(rows) * 10
+                return rows * self._share_behind(relation, values[-1])
         return float(rows)
+
+    def _share_behind(self, relation: int, value: bytes) -> float:
+        """How much larger the table is than what was counted: by its key, when that is a number."""
+        table = compiled_table(self.host.catalog, relation)
+        slot = table.table.primary_key[0]
+        extent, reached = self.extent_of(relation, slot), table.layout.getter(slot)(value)
+        if extent is None or not isinstance(reached, int) or reached <= extent[0]:
+            return 10.0
+        share: float = (extent[1] - extent[0]) / (reached - extent[0])
+        return max(1.0, share)
+
+    def extent_of(self, relation: int, slot: int) -> tuple[Any, Any] | None:
+        """The first and last value of the column a table is ordered by."""
+        catalog = self.host.catalog
+        table = catalog.get(relation)
+        if not isinstance(table, Table) or table.primary_key[0] != slot or table.hashed:
+            return None
+        compiled, reader = compiled_table(catalog, relation), self.newest_reader()
+        ends = []
+        for reverse in (False, True):
+            batches = reader.scan(compiled.start, compiled.end, reverse=reverse, limit=1)
+            pairs = next(batches, None)
+            if not pairs:
+                return None
+            ends.append(compiled.layout.getter(slot)(pairs[0][1]))
+        return ends[0], ends[1]
+
+    def estimator(self, catalog: Catalog) -> Callable[[Node], float]:
+        context = Context(catalog, TEXTS, self.table_statistics)
+        return lambda node: rows_of(node, context)
 
     def forget_sizes(self) -> None:
         self._sizes.clear()
@@ -144,7 +178,7 @@ class TableStatistics:
         return None
 
     def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
-        return None
+        return self._shared.extent_of(relation, slot)
 
 
 class PlanCache:

@@ -116,7 +116,8 @@ def _set_constraints(session: Session, statement: s.SetConstraints, _: Sequence[
         raise Unsupported("SET CONSTRAINTS of single names", hint="use SET CONSTRAINTS ALL")
     session.transactions.deferred = statement.deferred
     if not statement.deferred and session.transactions.open is not None:
-        session.check_constraints(session.transactions.open)
+        transaction = session.transactions.open
+        session.check_constraints(transaction, transaction.changes)
     return Result("SET CONSTRAINTS")
 
 

@@ -264,6 +264,12 @@ class Transaction:
             self._journal = []
         return Savepoint(len(self._journal))
 
+    def changes_since(self, savepoint: Savepoint) -> tuple[RowChange, ...]:
+        """The net changes of the rows that were written after it."""
+        assert self._journal is not None
+        keys = dict.fromkeys([key for key, _ in self._journal[savepoint.journal :]])
+        return tuple([self._changes[key] for key in keys if key in self._changes])
+
     def rollback_to(self, savepoint: Savepoint) -> None:
         """Take back the changes since; locks and the read set stay."""
         assert self._journal is not None

@@ -11,9 +11,12 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from belvedere.codec.compile import indent
 from belvedere.errors import Unsupported
-from belvedere.execution.direct.context import Bound, Context
+from belvedere.execution.direct.context import Bound, Context, key_text
+from belvedere.execution.direct.expressions import Writer
 from belvedere.execution.direct.order import Passes, compile_order, sort_rows
+from belvedere.execution.direct.source import Source, tuple_source
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -159,8 +162,10 @@ def _first_of_each(rows: Iterable[Row], key: Callable[[Row], Any]) -> Iterator[R
 
 
 def compile_aggregate(context: Context, node: n.Aggregate) -> Rows:
-    calls = [compile_call(context, call) for call in node.aggregates]
     each = context.plan(node.input)
+    if node.grouping_sets is None and not any(map(_collects, node.aggregates)):
+        return _plain_loop(context, node, each)
+    calls = [compile_call(context, call) for call in node.aggregates]
     if not node.groups and node.grouping_sets is None:
         return _one_group(each, calls)
     key_of, values_of = context.key_of(node.groups), context.tuple_of(node.groups)
@@ -169,22 +174,75 @@ def compile_aggregate(context: Context, node: n.Aggregate) -> Rows:
     return _grouping_sets(node, each, calls, (key_of, values_of))
 
 
+def _collects(call: e.AggregateCall) -> bool:
+    return call.distinct or bool(call.order_by)
+
+
 def _one_group(each: Rows, calls: list[CompiledCall]) -> Rows:
     def rows(run: Run) -> Iterator[Row]:
         reckoners = [call(run) for call in calls]
-        steps = [one.step for one in reckoners]
         states = [one.initial() for one in reckoners]
-        if len(steps) == 1:
-            step, state = steps[0], states[0]
-            for row in each(run):
-                state = step(state, row)
-            states = [state]
-        else:
-            for row in each(run):
-                states = [step(state, row) for step, state in zip(steps, states)]
+        steps = [one.step for one in reckoners]
+        for row in each(run):
+            states = [step(state, row) for step, state in zip(steps, states)]
         yield tuple([one.result(state) for one, state in zip(reckoners, states)])
 
     return rows
+
+
+def _plain_loop(context: Context, node: n.Aggregate, each: Rows) -> Rows:
+    """Aggregates that only step, as one generated loop:
+
+    for row in rows(run):
+        t1 = row[0]; group = groups.get(t1) ...
+        if (t2 := row[3]) is not None: group[1] = step_0(group[1], t2)
+    """
+    source = Source()
+    writer = Writer(source, context.plan)
+    accumulators = [
+        accumulator_of(call.function, tuple([one.type for one in call.arguments]))
+        for call in node.aggregates
+    ]
+    steps: list[str] = []
+    for number, (call, accumulator) in enumerate(zip(node.aggregates, accumulators)):
+        steps += _step_lines(writer, call, accumulator, f"states[{number}]")
+    made = "[" + ", ".join(f"{source.constant(a.initial, 'new')}()" for a in accumulators) + "]"
+    results = tuple_source(
+        f"{source.constant(a.finish, 'finish')}(states[{i}])" for i, a in enumerate(accumulators)
+    )
+    rows = source.constant(each, "rows")
+    if not node.groups:
+        body = [f"states = {made}", f"for row in {rows}(run):", *indent(steps or ["pass"])]
+        return source.function("aggregate", [*body, f"yield {results}"])
+    key = tuple_source(key_text(writer, group) for group in node.groups)
+    values = tuple_source(writer.value(group) for group in node.groups)
+    loop = [
+        f"key = {key}",
+        "group = groups.get(key)",
+        f"if group is None: group = groups[key] = ({values}, {made})",
+        "states = group[1]",
+        *steps,
+    ]
+    body = ["groups = {}", f"for row in {rows}(run):", *indent(loop)]
+    body += ["for values, states in groups.values():", f"    yield values + {results}"]
+    return source.function("aggregate", body)
+
+
+def _step_lines(
+    writer: Writer, call: e.AggregateCall, accumulator: Accumulator, state: str
+) -> list[str]:
+    """The lines that bring one state up to one more row."""
+    step = writer.source.constant(accumulator.step, "step")
+    if call.function.strict:
+        tests, given = writer.held(call.arguments)
+        test = f"not ({tests})" if tests else ""
+    else:
+        test, given = "", [writer.value(argument) for argument in call.arguments]
+    if call.filter is not None:
+        kept = writer.truth(call.filter)
+        test = f"{kept} and {test}" if test else kept
+    line = f"{state} = {step}({', '.join([state, *given])})"
+    return [f"if {test}: {line}" if test else line]
 
 
 def _grouped(each: Rows, calls: list[CompiledCall], key_of: Bound, values_of: Bound) -> Rows:

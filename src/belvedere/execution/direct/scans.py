@@ -32,6 +32,8 @@ from belvedere.txn.border import Reader
 from belvedere.types import Row
 
 FETCH_ROWS = 256
+FIRST_ROWS = (64, 1024)
+"""How many rows a range scan asks for before it asks for all."""
 
 Fetch = Callable[[Run, Row], Iterator[Row]]
 """Rows for a run and, in an index nested loop, a left row."""
@@ -136,17 +138,25 @@ def _by_ranges(ranges: RangesOf, decode: Callable[[bytes], Row], reverse: bool) 
 
 
 def _scanned(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[Iterable[bytes]]:
+    """Values of the ranges, at first few at a time: most ranges are short, or not read to the
+    end."""
     check = run.interrupt.check
     reader = run.reader
     for start, end in ranges:
-        if reverse:
-            for pairs in reader.scan(start, end, reverse=True):
+        for size in FIRST_ROWS:
+            count, last = 0, start
+            for pairs in reader.scan(start, end, reverse=reverse, limit=size):
+                count += len(pairs)
+                last = pairs[-1][0]
+                yield [value for _, value in pairs]
+            if count < size:
+                break
+            check()
+            start, end = (start, last) if reverse else (last + b"\0", end)
+        else:
+            for pairs in reader.scan(start, end, reverse=reverse):
                 check()
                 yield [value for _, value in pairs]
-        else:
-            for values in reader.scan_values(start, end):
-                check()
-                yield values
 
 
 # -- indexes ---------------------------------------------------------------------------------------

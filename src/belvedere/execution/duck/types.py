@@ -111,7 +111,7 @@ def to_values(column: pa.ChunkedArray, sql_type: SqlType) -> list[Any]:
                 lambda v: epoch + datetime.timedelta(microseconds=v),
             )
         case Kind.UUID:
-            return _each(column.to_pylist(), uuid.UUID)
+            return _each(column.to_pylist(), _uuid)
         case Kind.INTERVAL:
             return _each(
                 column.to_pylist(), lambda v: Interval(v.months, v.days, v.nanoseconds // 1000)
@@ -121,6 +121,11 @@ def to_values(column: pa.ChunkedArray, sql_type: SqlType) -> list[Any]:
             return [_list_values(item, sql_type.element) for item in column]
         case _:
             return list(column.to_pylist())
+
+
+def _uuid(value: str | bytes) -> uuid.UUID:
+    """Text from DuckDB, bytes from a scan."""
+    return uuid.UUID(value) if isinstance(value, str) else uuid.UUID(bytes=value)
 
 
 def _list_values(item: Any, element: SqlType) -> list[Any] | None:
