@@ -100,11 +100,12 @@ def run(
         return Outcome([], (), error.sqlstate)
     if cursor.description is None:
         return Outcome([], ())
-    types = tuple(_type_name(connection, column.type_code) for column in cursor.description)
+    types = tuple(column_type(connection, column.type_code) for column in cursor.description)
     return Outcome(cursor.fetchall(), types)
 
 
-def _type_name(connection: psycopg.Connection[Any], oid: int) -> str:
+def column_type(connection: psycopg.Connection[Any], oid: int) -> str:
+    """The name of a column's type as `pg_typeof` writes it."""
     known = connection.adapters.types.get(oid)
     if known is None:
         return str(oid)
