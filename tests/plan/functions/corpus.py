@@ -799,3 +799,8 @@ INPUTS: dict[str, list[str]] = {
         '"\\x"',
     ],
 }
+
+for _name in ("int2", "int8", "numeric", "float8", "date", "timestamp", "interval"):
+    INPUTS[_name].append("9" * 5000)
+INPUTS["int4"] += ["0" * 5000 + "1", "-" + "9" * 5000 + "x"]
+INPUTS["date"].append(" " * 200 + "2024-01-01")

@@ -17,7 +17,9 @@ from belvedere.plan.values.failures import bad_argument
 from belvedere.plan.values.numbers import INT4_MIN, parse_int4
 from belvedere.types import TEXT, Kind, SqlType
 
-_SPECIFIER = re.compile(r"%(?:(\d+)\$)?(-?)(?:(\d+)|\*(?:(\d+)\$)?)?([sIL%]|.|$)", re.DOTALL)
+_SPECIFIER = re.compile(
+    r"%(?:(\d{1,9})\$)?(-?)(?:(\d{1,9})|\*(?:(\d{1,9})\$)?)?([sIL%]|.|$)", re.DOTALL
+)
 # The longest text PostgreSQL builds.
 _LENGTH_MAX = 0x3FFFFFFF - 1
 # Types that DuckDB prints the way PostgreSQL does.

@@ -26,14 +26,6 @@ _FIELDS = (
     "A.D. B.C. a.d. b.c. FF1 FF2 FF3 FF4 FF5 FF6 DDD DAY Day day MON Mon mon YYY IYY HH MI SS MS "
     "US AM PM am pm AD BC ad bc YY IY DD DY Dy dy ID WW IW CC MM RM rm OF TZ tz D I J Q W Y"
 ).split()
-_TOKEN = re.compile(
-    r'(?P<quoted>"(?:\\.|[^"\\])*"?)|(?P<prefix>FM|fm|TM|FX|fx)|(?P<field>'
-    + "|".join(re.escape(field) for field in _FIELDS)
-    + "|"
-    + "|".join(re.escape(field.lower()) for field in _FIELDS)
-    + r")(?P<ordinal>TH|th)?|(?P<escaped>\\.)|(?P<literal>.)",
-    re.DOTALL,
-)
 _ROMAN = ("I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII")
 _SPELLED = {"MONTH", "Month", "month", "MON", "Mon", "mon", "DAY", "Day", "day", "DY", "Dy", "dy"}
 _SPELLED |= {
@@ -65,11 +57,24 @@ class _Part:
     ordinal: str = ""
 
 
+@functools.cache
+def _token() -> re.Pattern[str]:
+    """Compiled on first use: most programs never come here."""
+    return re.compile(
+        r'(?P<quoted>"(?:\\.|[^"\\])*"?)|(?P<prefix>FM|fm|TM|FX|fx)|(?P<field>'
+        + "|".join(re.escape(field) for field in _FIELDS)
+        + "|"
+        + "|".join(re.escape(field.lower()) for field in _FIELDS)
+        + r")(?P<ordinal>TH|th)?|(?P<escaped>\\.)|(?P<literal>.)",
+        re.DOTALL,
+    )
+
+
 @functools.lru_cache(maxsize=512)
 def _parts(template: str) -> tuple[_Part, ...]:
     parts: list[_Part] = []
     fill = True
-    for match in _TOKEN.finditer(template):
+    for match in _token().finditer(template):
         if match["prefix"]:
             if match["prefix"].upper() != "FM":
                 raise Unsupported("the TM and FX template modifiers are not supported")

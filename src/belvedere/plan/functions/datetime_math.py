@@ -20,6 +20,7 @@ from belvedere.plan.values.failures import datetime_out_of_range
 from belvedere.types import MICROSECONDS_PER_DAY, Interval
 
 Timestamp = datetime.datetime
+_MONTH_DAYS = (31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31)
 
 
 def add_days(value: datetime.date, days: int) -> datetime.date:
@@ -60,7 +61,7 @@ def add_months(value: Timestamp, months: int) -> Timestamp:
     year, month = divmod(value.year * 12 + value.month - 1 + months, 12)
     if not 1 <= year <= 9999:
         raise beyond_python(year, "timestamp")
-    last = calendar.monthrange(year, month + 1)[1]
+    last = _MONTH_DAYS[month] + (month == 1 and calendar.isleap(year))
     return value.replace(year=year, month=month + 1, day=min(value.day, last))
 
 

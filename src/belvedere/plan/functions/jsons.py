@@ -137,7 +137,7 @@ def path(value: str, steps: list[str | None]) -> str | None:
         if found is None or step is None:
             return None
         if _first(found) == "[":
-            if not re.fullmatch(r"\s*[-+]?\d+", step):
+            if not re.fullmatch(r"\s*[-+]?\d{1,10}", step):
                 return None
             found = element(found, int(step))
         else:

@@ -24,7 +24,7 @@ from belvedere.plan.values.datetimes import (
     zone_named,
 )
 from belvedere.plan.values.failures import bad_datetime, datetime_out_of_range
-from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND
+from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND, TEXT_MAX
 from belvedere.plan.values.numbers import SPACE
 from belvedere.types import MICROSECONDS_PER_DAY
 
@@ -165,7 +165,7 @@ def _read(text: str, kind: str) -> _Fields:
     word = text.strip(SPACE)
     # The T of ISO 8601 is a separator, not a word.
     word = re.sub(r"(?<=\d)[Tt](?=\d\d?:?\d\d)", " ", word)
-    if not word:
+    if not word or len(word) > TEXT_MAX:
         raise fields.bad()
     position = 0
     while position < len(word):

@@ -40,6 +40,7 @@ _NUMERIC = re.compile(
     r"([-+]?)(?:([0-9](?:_?[0-9])*)(?:\.((?:[0-9](?:_?[0-9])*)?))?|\.([0-9](?:_?[0-9])*))"
     r"(?:[eE]([-+]?[0-9](?:_?[0-9])*))?"
 )
+_PLAIN = re.compile(r"[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _SPECIAL = {
     "nan": NAN,
     "inf": INFINITY,
@@ -88,6 +89,9 @@ def checked(value: Decimal) -> Decimal:
 
 def parse_numeric(text: str) -> Decimal:
     word = text.strip(SPACE)
+    if len(word) < 1000 and _PLAIN.fullmatch(word):
+        value = Decimal(word)
+        return value if value else value.copy_abs()
     match = _NUMERIC.fullmatch(word)
     if match is None:
         special = _SPECIAL.get(word.lower())
@@ -140,20 +144,32 @@ def fit(value: Decimal, precision: int, scale: int) -> Decimal:
 
 def group_weight(value: Decimal) -> tuple[int, int]:
     """Weight of the first base-10000 digit and that digit, as PostgreSQL stores the value."""
+    weight, first, _ = _measures(value)
+    return weight, first
+
+
+def _measures(value: Decimal) -> tuple[int, int, int]:
+    """Weight of the first base-10000 digit, that digit, and the display scale."""
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
     if not value:
-        return 0, 0
-    weight = value.adjusted() // GROUP
-    return weight, abs(int(value.scaleb(-GROUP * weight, EXACT)))
+        return 0, 0, -exponent
+    adjusted = exponent + len(digits) - 1
+    first = 0
+    for digit in digits[: adjusted % GROUP + 1]:
+        first = first * 10 + digit
+    missing = adjusted % GROUP + 1 - len(digits)
+    return adjusted // GROUP, first * 10**missing if missing > 0 else first, -exponent
 
 
 def division_scale(dividend: Decimal, divisor: Decimal) -> int:
     """How many digits after the point a quotient has: at least 16 significant ones."""
-    weight, first = group_weight(dividend)
-    divisor_weight, divisor_first = group_weight(divisor)
+    weight, first, scale = _measures(dividend)
+    divisor_weight, divisor_first, divisor_scale = _measures(divisor)
     weight -= divisor_weight
     if first <= divisor_first:
         weight -= 1
-    scale = max(SIGNIFICANT_MIN - weight * GROUP, scale_of(dividend), scale_of(divisor), 0)
+    scale = max(SIGNIFICANT_MIN - weight * GROUP, scale, divisor_scale, 0)
     return min(scale, DISPLAY_SCALE_MAX)
 
 
@@ -208,6 +224,9 @@ def multiply(left: Decimal, right: Decimal) -> Decimal:
         raise out_of_range("numeric") from None
     if not result:
         return result.copy_abs()
+    # A small object that is not tiny in value cannot have that many digits after the point.
+    if result.__sizeof__() < 2000 and result.adjusted() > -8000:
+        return result
     if result.is_finite() and scale_of(result) > SCALE_MAX:
         return rounded(result, SCALE_MAX)
     return result

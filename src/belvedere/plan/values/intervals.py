@@ -10,6 +10,8 @@ from belvedere.plan.values.numbers import INT4_MAX, INT4_MIN, INT8_MAX, INT8_MIN
 from belvedere.types import DAYS_PER_MONTH, MICROSECONDS_PER_DAY, Interval
 
 SECOND = 1_000_000
+# PostgreSQL reads no longer text as a date, time or interval.
+TEXT_MAX = 128
 MINUTE = 60 * SECOND
 HOUR = 60 * MINUTE
 
@@ -99,6 +101,8 @@ _MINUS_INFINITY = Interval(INT4_MIN, INT4_MIN, INT8_MIN)
 
 def parse_interval(text: str) -> Interval:
     word = text.strip(SPACE)
+    if len(word) > TEXT_MAX:
+        raise bad_datetime("interval", text)
     if word.lower() in ("infinity", "-infinity", "+infinity"):
         raise Unsupported("infinite intervals are not supported")
     total = _Sum()

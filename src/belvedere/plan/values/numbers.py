@@ -37,6 +37,8 @@ _SPECIAL = {
     "-inf": -math.inf,
     "-infinity": -math.inf,
 }
+# More significant digits than any integer type holds, in any base.
+_DIGITS_MAX = 64
 _BASES = {"hex": 16, "oct": 8, "bin": 2, "dec": 10}
 
 _PACK = struct.Struct("f")
@@ -67,7 +69,10 @@ def parse_digits(text: str, kind: str, high: int | None = None) -> int:
         raise bad_text(kind, text)
     group = match.lastgroup
     assert group is not None
-    value = int(match[group].replace("_", ""), _BASES[group])
+    digits = match[group].replace("_", "").lstrip("0") or "0"
+    if high is not None and len(digits) > _DIGITS_MAX:
+        raise out_of_range(kind)
+    value = int(digits, _BASES[group])
     if match[1] == "-":
         value = -value
     if high is not None and not -high - 1 <= value <= high:
@@ -150,6 +155,8 @@ def checked_float4(value: float) -> float:
 def format_float8(value: float) -> str:
     if math.isfinite(value):
         text = repr(value)
+        if 1e-4 <= value < 1e15 or -1e15 < value <= -1e-4:
+            return text.removesuffix(".0")
         if abs(value) >= _EXACT_FLOAT8 and _is_midpoint(text, value, math.nextafter):
             text = format(value, ".16e")
         return _layout(text, 15)
