@@ -8,7 +8,7 @@ from belvedere.plan.functions import Function, FunctionKind, registry
 from belvedere.plan.functions.casts import Context, base_casts
 from belvedere.plan.functions.encodings import quote_identifier
 from belvedere.plan.functions.function import type_name
-from belvedere.plan.functions.registry import is_operator
+from belvedere.plan.functions.registry import is_operator, postgres_names
 from belvedere.types import SqlType
 from tests.oracle.postgres import Postgres
 
@@ -146,3 +146,14 @@ def test_reserved_words_are_quoted_as_in_postgres(postgres: Postgres) -> None:
     expected = postgres.evaluate([f"quote_ident('{word}')" for word in words])
     wrong = [w for w, value in zip(words, expected) if quote_identifier(w) != value.text]
     assert not wrong
+
+
+def test_list_of_postgres_names_is_that_of_the_oracle(postgres: Postgres) -> None:
+    """What users can call: not the functions on internal values, nor triggers."""
+    names = postgres.run(
+        "SELECT proname::text FROM pg_proc WHERE pronamespace = 'pg_catalog'::regnamespace "
+        "AND prorettype NOT IN ('trigger'::regtype, 'internal'::regtype) "
+        "AND NOT 'internal'::regtype = ANY (proargtypes) "
+        "UNION SELECT oprname::text FROM pg_operator"
+    ).rows
+    assert postgres_names() == {name for (name,) in names}

@@ -9,7 +9,7 @@ import sys
 
 import pytest
 
-from belvedere.errors import InvalidInput
+from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.functions import Environment, Volatility, registry, resolve
 from belvedere.plan.functions.arrays import all_of, any_of
 from belvedere.plan.values.datetimes import UTC
@@ -37,6 +37,13 @@ def test_unknown_name_is_42883() -> None:
     with pytest.raises(InvalidInput) as raised:
         resolve("no_such_function", (INTEGER,))
     assert raised.value.sqlstate == "42883"
+
+
+def test_function_that_only_postgres_has_is_unsupported_by_name() -> None:
+    for name in ("xpath", "@-@", "setseed"):
+        with pytest.raises(Unsupported) as raised:
+            resolve(name, (TEXT,))
+        assert raised.value.facts["function"] == name
 
 
 def test_two_untyped_operands_of_plus_are_ambiguous() -> None:

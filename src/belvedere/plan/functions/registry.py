@@ -1,16 +1,19 @@
 """The one registry: every function and operator Belvedere has.
 
-`resolve` finds what a call means, as PostgreSQL would; a name that is not here is 42883. Operators
-are functions named by their symbol. The families register themselves through `FAMILIES`.
+`resolve` finds what a call means, as PostgreSQL would. A name that neither has is 42883, one that
+only PostgreSQL has is `Unsupported`. Operators are functions named by their symbol. The families
+register themselves through `FAMILIES`.
 """
 
 from __future__ import annotations
 
 import functools
+import importlib.resources
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from belvedere.errors import Unsupported
 from belvedere.plan.functions import (
     aggregates,
     arrays,
@@ -90,6 +93,13 @@ def registry() -> dict[str, tuple[Function, ...]]:
     return {name: tuple(functions) for name, functions in found.items()}
 
 
+@functools.cache
+def postgres_names() -> frozenset[str]:
+    """What PostgreSQL has: a function missing here is then named as missing, not as wrong."""
+    file = importlib.resources.files("belvedere.plan.functions") / "postgres_names.txt"
+    return frozenset(file.read_text().split())
+
+
 def is_operator(name: str) -> bool:
     return not (name[0].isalpha() or name[0] == "_") or name.startswith("is ")
 
@@ -97,6 +107,8 @@ def is_operator(name: str) -> bool:
 @functools.lru_cache(maxsize=8192)
 def _resolve(name: str, types: Types) -> Resolved:
     functions = registry().get(name, ())
+    if not functions and name in postgres_names():
+        raise Unsupported("function is not supported", function=name)
     chosen = choose_operator if is_operator(name) else choose
     function, parameters = chosen(name, functions, types)
     python = function.python if function.specialize is None else function.specialize(parameters)
@@ -104,7 +116,10 @@ def _resolve(name: str, types: Types) -> Resolved:
 
 
 def resolve(name: str, argument_types: Sequence[SqlType]) -> Resolved:
-    """The overload that a call of `name` means; 42883 when none fits, 42725 when several do."""
+    """The overload that a call of `name` means; 42883 when none fits, 42725 when several do.
+
+    A function that PostgreSQL has and the registry has not is `Unsupported`, by name.
+    """
     return _resolve(name, tuple(argument_types))
 
 
