@@ -86,8 +86,9 @@ def _integer(number: int) -> e.Literal:
 
 
 def _number(digits: str, at: int) -> Decimal:
-    exponent = digits.lower().partition("e")[2]
-    if exponent and abs(int(exponent)) > 131_072:
+    mantissa, _, exponent = digits.lower().partition("e")
+    large = len(mantissa) > 131_072 or len(exponent) > 7 or abs(int(exponent or 0)) > 131_072
+    if large:
         raise InvalidInput("value overflows numeric format", sqlstate="22003", position=at + 1)
     found = Decimal(digits)
     if found.as_tuple().exponent > 0:  # type: ignore[operator]

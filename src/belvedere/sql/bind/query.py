@@ -8,7 +8,6 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.resolution import common_type
-from belvedere.plan.transform import columns_of
 from belvedere.sql.bind.binder import Binder, Env
 from belvedere.sql.bind.calls import made_key
 from belvedere.sql.bind.coerce import IMPLICIT, coerce, unify
@@ -125,8 +124,9 @@ def _limited(
 ) -> n.Node:
     if tree.limit is None and tree.offset is None:
         return node
-    count = _count(binder, tree.limit, "limit", parent, ctes)
-    offset = _count(binder, tree.offset, "offset", parent, ctes)
+    known = {field.name for field in node.fields}
+    count = _count(binder, tree.limit, "limit", parent, ctes, known)
+    offset = _count(binder, tree.offset, "offset", parent, ctes, known)
     if tree.with_ties and not isinstance(node, n.Sort):
         raise Unsupported("with ties of this query", position=tree.at + 1)
     return n.Limit(node, count, offset, tree.with_ties)
@@ -138,15 +138,21 @@ def _count(
     what: str,
     parent: Scope | None,
     ctes: dict[str, CteName],
+    known: set[str],
 ) -> e.Expression | None:
     if tree is None or (isinstance(tree, t.Constant) and tree.kind == "null"):
         return None
     env = Env(binder, Scope(NOTHING, parent, ctes), what)
-    bound = binder.rules.expression(env, tree)
-    if columns_of(bound):
+    try:
+        bound = binder.rules.expression(env, tree)
+    except InvalidInput as error:
+        if error.sqlstate != "42703" or error.facts.get("column") not in known:
+            raise
         raise InvalidInput(
-            f"argument of {what} must not contain variables", sqlstate="42P10", position=tree.at + 1
-        )
+            f"argument of {what} must not contain variables",
+            sqlstate="42P10",
+            position=error.position,
+        ) from None
     return coerce(binder, bound, BIGINT, IMPLICIT, tree.at)
 
 

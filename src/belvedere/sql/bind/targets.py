@@ -114,8 +114,6 @@ def _name(tree: t.Expr) -> str:
             return _name(tree.operand)
         case t.ScalarQuery():
             return _query_name(tree.query)
-        case t.Constant(kind="bool"):
-            return "bool"
         case _:
             return ""
 

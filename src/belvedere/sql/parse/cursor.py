@@ -211,6 +211,8 @@ class Cursor:
         ahead = 0
         while self.peek(ahead).kind == SIGN and self.peek(ahead).text == "(":
             ahead += 1
+            if ahead > DEPTH_MAX:
+                raise too_complex(self.token.start)
         token = self.peek(ahead)
         return token.kind == WORD and token.text in ("select", "values", "with", "table")
 

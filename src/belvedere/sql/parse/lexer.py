@@ -32,6 +32,8 @@ END: Final = 7
 
 NAME_BYTES_MAX = 63
 PARAMETERS_MAX = 65_535
+# Longer ones are NUMBERs: Python does not make an int of more than some thousand digits.
+INTEGER_DIGITS_MAX = 1_000
 
 
 class Token(NamedTuple):
@@ -159,8 +161,10 @@ class _Lexer:
             raise syntax_error("trailing junk after numeric literal", at, near=digits + follow)
         digits = digits.replace("_", "")
         if digits[:2].lower() in ("0x", "0o", "0b"):
+            if len(digits) > INTEGER_DIGITS_MAX:
+                raise InvalidInput("number is too long", sqlstate="22003", position=at + 1)
             self.tokens.append(Token(INTEGER, str(int(digits, 0)), at, end))
-        elif digits.isdigit():
+        elif digits.isdigit() and len(digits) <= INTEGER_DIGITS_MAX:
             self.tokens.append(Token(INTEGER, digits, at, end))
         else:
             self.tokens.append(Token(NUMBER, digits, at, end))
@@ -181,7 +185,7 @@ class _Lexer:
             number = self.marks
         else:
             self.numbered = True
-            number = int(written[1:])
+            number = int(written[1:8])
         if self.marks and self.numbered:
             raise syntax_error("statement mixes ? and $n parameters", at)
         if not 1 <= number <= PARAMETERS_MAX:

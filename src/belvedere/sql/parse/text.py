@@ -14,8 +14,8 @@ from belvedere.sql.parse.keywords import NOT_COLUMN, RESERVED
 from belvedere.sql.parse.lexer import PARAMETER, QUOTED, SIGN, STRING, WORD, Token
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*\Z")
-_NO_SPACE_BEFORE = frozenset({",", ")", ".", "]", "::", "[", ";"})
-_NO_SPACE_AFTER = frozenset({"(", ".", "::", "["})
+_NO_SPACE_BEFORE = frozenset({",", ")", "]", "::", "[", ";"})
+_NO_SPACE_AFTER = frozenset({"(", "::", "["})
 _SPACED_PARENTHESIS = RESERVED | {
     "values",
     "over",
@@ -66,6 +66,8 @@ def quote(name: str) -> str:
 
 
 def _spaced(last: Token, token: Token) -> bool:
+    if "." in (last.text, token.text) and SIGN in (last.kind, token.kind):
+        return not all(one.kind in (WORD, QUOTED) or one.text in ".*" for one in (last, token))
     if token.kind == SIGN and token.text in _NO_SPACE_BEFORE:
         return False
     if last.kind == SIGN and last.text in _NO_SPACE_AFTER:

@@ -110,6 +110,9 @@ def _computed(function: Function, values: list[Any], original: e.Call | e.Cast) 
         return original
 
 
+_FEW = 32  # beyond this many, looking for repeated conditions costs more than it saves
+
+
 def _logic(expression: e.And | e.Or, decides: e.Literal, neutral: e.Literal) -> e.Expression:
     kept: list[e.Expression] = []
     for one in expression.operands:
@@ -118,7 +121,7 @@ def _logic(expression: e.And | e.Or, decides: e.Literal, neutral: e.Literal) -> 
         if one == neutral:
             continue
         inner = one.operands if isinstance(one, type(expression)) else (one,)
-        kept += [x for x in inner if x not in kept]
+        kept += [x for x in inner if len(kept) > _FEW or x not in kept]
     if not kept:
         return neutral
     if len(kept) == 1:
