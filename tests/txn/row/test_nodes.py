@@ -7,6 +7,7 @@ from random import Random
 
 import pytest
 
+from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
@@ -137,6 +138,46 @@ def test_threads_of_three_nodes_keep_the_total_and_lose_no_order(seed: int) -> N
     assert set(done) <= orders <= set(done) | set(unknown)
     assert indexed == orders
     assert sum(store.counts.values()) > 0
+
+
+@pytest.mark.parametrize("share", [0.0, 0.02])
+def test_an_index_made_while_other_nodes_write_holds_every_row(share: float) -> None:
+    store = FaultyCells(MemoryCells(), 5, share=0.0)
+    first = RowDatabase(store, SETTINGS)
+    create_shop(first)  # type: ignore[arg-type]
+    first.run(lambda txn: insert(txn, "product", *[(n, f"old {n}") for n in range(5)]))
+    nodes = [RowDatabase(store, SETTINGS) for _ in range(2)]
+    store.share = share
+    started = threading.Barrier(3)
+    failures: list[BaseException] = []
+
+    def write(node: RowDatabase, number: int) -> None:
+        started.wait()
+        for n in range(12):
+            row = (100 * number + n, f"new {n}")
+            try:
+                node.commits.beat()
+                node.run(lambda txn, row=row: insert(txn, "product", row))
+            except Unavailable:
+                continue
+            except BaseException as error:
+                failures.append(error)
+                raise
+
+    threads = [threading.Thread(target=write, args=(node, n)) for n, node in enumerate(nodes, 1)]
+    for thread in threads:
+        thread.start()
+    started.wait()
+    wanted = IndexDefinition("product", (KeyPartDefinition("name"),), name="by_name")
+    first.change_schema(lambda edit: edit.create_index(wanted))
+    for thread in threads:
+        thread.join()
+    store.share = 0.0
+    assert failures == []
+    with nodes[0].begin(at_least=nodes[0].position) as reader:
+        rows = sorted((name, id_) for id_, name in scan(reader, "product"))
+        assert entries(reader, "by_name") == rows
+        assert len(rows) > 5
 
 
 def join_until_answered(store: FaultyCells) -> RowDatabase:

@@ -48,8 +48,10 @@ class Row(NamedTuple):
 
 def mutations(position: int, record: Record) -> list[Mutate]:
     """Every cell of a record, and its outcome cell. Writing them twice changes nothing."""
-    outcome = Put(layout.OUTCOME, layout.ONLY, position.to_bytes(8))
-    found = [Mutate(layout.outcome_row(record.transaction), (outcome,))]
+    found = []
+    if record.transaction:
+        outcome = Put(layout.OUTCOME, layout.ONLY, position.to_bytes(8))
+        found.append(Mutate(layout.outcome_row(record.transaction), (outcome,)))
     found += [Mutate(write.row, _puts(position, write)) for write in record.writes]
     return found
 

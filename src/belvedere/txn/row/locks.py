@@ -68,6 +68,7 @@ def take_all(node: Node, held: Held, wanted: Sequence[Lock], finish: Finish) -> 
     sides: dict[bytes, int] = {}
     for lock in wanted:
         sides[lock.row] = lock.side if sides.get(lock.row, lock.side) == lock.side else 0
+    assert sides, "a commit without a lock could not be broken"
     rows = sorted(sides)
     held.primary = rows[0]
     if node.planted("primary_not_first"):

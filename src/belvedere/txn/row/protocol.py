@@ -22,7 +22,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.codec import keyspace
 from belvedere.codec.record import encode_record
 from belvedere.errors import Retry, Unavailable, Unsupported
-from belvedere.kv.cell import Begin, CellStore, Driver, ReplyLost, Step
+from belvedere.kv.cell import Begin, CellStore, Driver, ReplyLost, Step, WorkExpired
 from belvedere.txn.border import (
     Committed,
     Intent,
@@ -34,7 +34,7 @@ from belvedere.txn.border import (
     Snapshot,
 )
 from belvedere.txn.history.readers import OverlayReader
-from belvedere.txn.row import advance, barrier, commit, layout, locks, read, sweep
+from belvedere.txn.row import advance, barrier, commit, layout, locks, log, read, sweep
 from belvedere.txn.row import node as nodes
 from belvedere.txn.row.commit import Work
 from belvedere.txn.row.group import GroupCommit
@@ -86,11 +86,12 @@ class RowCommit:
             self.round_trips += driver.round_trips
 
     def look(self, make: Callable[[], Step[Result]]) -> Result:
-        """Drive a step that only reads; a lost reply says nothing, so it is asked again."""
+        """Drive a step that may be repeated at will; a lost reply says nothing, so it is made
+        again."""
         for _ in range(self._settings.tries_max):
             try:
                 return self.run(make())
-            except ReplyLost:
+            except (ReplyLost, WorkExpired):
                 continue
         raise Unavailable("the store does not answer", sqlstate="08006")
 
@@ -176,7 +177,7 @@ class RowCommit:
         self._remember(intent, position)
         changed = [c for c in intent.changes if c.relation == model.CATALOG_RELATION]
         if changed:
-            self._publish_catalog(position)
+            self._publish_catalog(intent, position)
         return Committed(position, time)
 
     def _remember(self, intent: Intent, position: int) -> None:
@@ -185,13 +186,26 @@ class RowCommit:
         if len(self._recent) > RECENT_ROWS_MAX:
             self._recent = {}
 
-    def _publish_catalog(self, position: int) -> None:
+    def _publish_catalog(self, intent: Intent, position: int) -> None:
         """Write the version of a committed catalog change and wait until nobody works under an
-        older one. When this node dies here, the next one that reads the new catalog does it."""
-        self.run(advance.apply_through(self.node, position))
-        catalog = self._catalog_at(position)
-        self.run(barrier.raise_version(catalog.version))
-        self.run(barrier.barrier(self.node, catalog.version))
+        older one. When this node dies here, the next one that reads the new catalog writes it; what
+        was to be filled after the barrier is then unfinished, and dropped."""
+        try:
+            self.look(lambda: advance.apply_through(self.node, position))
+            version = self._catalog_at(position).version
+            self.look(lambda: barrier.raise_version(version))
+            while not self._passed_barrier(version):
+                self.node.counts["barrier waits"] += 1
+        except Unavailable as error:
+            raise log.unknown_outcome(intent.transaction, position) from error
+
+    def _passed_barrier(self, version: int) -> bool:
+        """The change is committed: a lock held for long is a reason to wait on, not to fail."""
+        try:
+            self.look(lambda: barrier.barrier(self.node, version))
+        except Retry:
+            return False
+        return True
 
     def _commit(self, intent: Intent, time: int) -> int:
         relations = frozenset(change.relation for change in intent.changes)
@@ -288,8 +302,8 @@ class RowCommit:
 
     def fill(self, at: int, writes: Sequence[RowWrite]) -> None:
         """Write derived rows as of a snapshot, for something that nobody reads yet: a backfill."""
-        record = Record(0, b"fill", 0, 0, tuple(writes))
-        self.run(_fill(at, record))
+        record = Record(0, b"", 0, 0, tuple(writes))
+        self.look(lambda: _fill(at, record))
 
 
 def _fill(at: int, record: Record) -> Step[None]:
