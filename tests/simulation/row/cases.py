@@ -17,7 +17,9 @@ from tests.simulation.row.judges import (
     check_sum,
 )
 
-ON_DEMAND = frozenset(("three transactions, more of them", "reader helps, in full"))
+ON_DEMAND = frozenset(
+    ("three transactions, more of them", "reader helps, in full", "late cells, vacuum, in full")
+)
 FAULTS = {
     "lock": (layout.LOCKS,),
     "log": (layout.LOG,),
@@ -115,7 +117,23 @@ def forget_cases(c: Settings) -> list[Case]:
         Case("zombie, trim", {}, forgetting, lists(), forgets=True, positions_max=3),
         Case("lost reply, trim", {}, adding, check_sum("a"), fault_on=log, positions_max=2, **late),
         Case(
-            "late cells, vacuum", {}, forgetting, lists(), fault_on=cells, positions_max=2, **late
+            "late cells, vacuum",
+            {},
+            forgetting,
+            lists(),
+            fault_on=cells,
+            positions_max=2,
+            switches_max=3,
+            **late,
+        ),
+        Case(
+            "late cells, vacuum, in full",
+            {},
+            forgetting,
+            lists(),
+            fault_on=cells,
+            positions_max=2,
+            **late,
         ),
         Case(
             "late cells, deleted row, vacuum",

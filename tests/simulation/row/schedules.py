@@ -29,7 +29,7 @@ from tests.simulation.row.workload import Kinds, Transaction
 
 LEASE, GRACE, SWEEP = 2.0, 1.0, 0.5
 STORM_SECONDS = 6.0
-MACHINES, CLIENTS, TRANSACTIONS = 4, 3, 12
+MACHINES, CLIENTS, TRANSACTIONS = 4, 3, 10
 SETTINGS = Settings(
     lanes=3,
     lease_seconds=LEASE,
