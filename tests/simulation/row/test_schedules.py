@@ -28,7 +28,7 @@ def test_schedules_lose_double_and_halve_nothing_and_end_with_everything_free(pa
 
 @pytest.mark.parametrize(
     ("bug", "seed"),
-    [("primary_not_first", 1), ("record_under_old_catalog", 7), ("position_fetched_ahead", 4)],
+    [("primary_not_first", 1), ("record_under_old_catalog", 7)],
 )
 def test_a_bug_put_back_shows_in_the_history(bug: str, seed: int) -> None:
     seeds = [seed, *range(20)]
