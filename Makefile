@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
 .DEFAULT_GOAL := check
-.PHONY: check crash demo format help lint setup test
+.PHONY: check crash demo format help histories lint setup test
 BIN := .venv/bin
 
 help: ## list the targets
@@ -20,6 +20,9 @@ test: $(if $(PART),setup,lint) ## everything CI runs; PART=views runs one part
 
 crash: setup ## prove recovery by killing and damaging; PROFILE=ci SEED=7 for more
 	$(BIN)/python -m tests.simulation.crash --profile $(or $(PROFILE),quick) --seed $(or $(SEED),1)
+
+histories: setup ## run sessions beside each other and judge what they saw; PROFILE=ci SEED=7 for more
+	$(BIN)/python -m tests.simulation.history --profile $(or $(PROFILE),quick) --seed $(or $(SEED),1)
 
 lint: setup ## format, lint and types only
 	$(BIN)/ruff format --check .

@@ -118,6 +118,12 @@ def plant(name: str) -> None:
     _refresh()
 
 
+def unarm(name: str) -> None:
+    """This place does nothing any more; everything else stays."""
+    _places.pop(name, None)
+    _refresh()
+
+
 def disarm() -> None:
     """Everything behaves again."""
     _places.clear()

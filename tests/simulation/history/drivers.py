@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import random
 import threading
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from belvedere import failpoints
 from belvedere.config import Config, Durability
 from belvedere.database import Database
-from tests.simulation.crash.processes import Child, call
+from tests.simulation.crash.processes import Child, call, killed
 from tests.simulation.history.checker import Anomaly, check
 from tests.simulation.history.events import HistoryFile, Op, Txn, read_history
 from tests.simulation.history.workload import (
@@ -50,7 +49,7 @@ class Outcome:
         return sum(txn.outcome == "unknown" for txn in self.history)
 
 
-def _judged(shared: Shared, run: str, kinds: tuple[str, ...]) -> Outcome:
+def _judged(shared: Shared, run: str) -> Outcome:
     last_look(shared)
     history = shared.history
     outcome = Outcome(history, check(history, shared.level, TOTAL), run)
@@ -88,9 +87,13 @@ def interleaved(
         ]
         if in_commit:
             failpoints.arm("commit.after_write", "call", call=lambda: _peek(clients, rng))
-        _schedule(clients, transactions, rng)
+        try:
+            _schedule(clients, transactions, rng)
+        finally:
+            if in_commit:
+                failpoints.unarm("commit.after_write")
         run = f"interleaved level={level!r} seed={seed} sessions={sessions} kinds={kinds}"
-        return _judged(shared, run, kinds)
+        return _judged(shared, run)
 
 
 def _schedule(clients: list[Session], transactions: int, rng: random.Random) -> None:
@@ -125,21 +128,53 @@ def threaded(
     level: str,
     seed: object,
     *,
-    path: str | Path = ":memory:",
-    durability: Durability = Durability.OFF,
     threads: int = 4,
     transactions: int = 200,
     kinds: tuple[str, ...] = ALL,
     lock_wait_ms: int = 30_000,
 ) -> Outcome:
-    """Sessions in threads of their own, on one open store."""
+    """Sessions in threads of their own, on one store in memory."""
+    off = Durability.OFF
+    return _threaded(level, seed, ":memory:", off, threads, transactions, kinds, lock_wait_ms)
+
+
+def threaded_on_disk(
+    level: str,
+    seed: object,
+    home: Path,
+    *,
+    durability: Durability = Durability.FULL,
+    threads: int = 4,
+    transactions: int = 200,
+    kinds: tuple[str, ...] = ALL,
+) -> Outcome:
+    """The same on RocksDB, in a child: whoever has opened a store cannot fork any more."""
+    home.mkdir(parents=True, exist_ok=True)
+    return call(
+        lambda: _threaded(
+            level, seed, home / "store", durability, threads, transactions, kinds, 30_000
+        ),
+        home / "stderr",
+    )
+
+
+def _threaded(
+    level: str,
+    seed: object,
+    path: str | Path,
+    durability: Durability,
+    threads: int,
+    transactions: int,
+    kinds: tuple[str, ...],
+    lock_wait_ms: int,
+) -> Outcome:
     config = Config(durability=durability, lock_wait_ms_max=lock_wait_ms)
     with Database.open(path, config) as database:
         prepare(database)
         shared = Shared(database, level)
         _run_threads(shared, seed, threads, transactions, kinds)
         run = f"threaded level={level!r} seed={seed} threads={threads} durability={durability}"
-        return _judged(shared, run, kinds)
+        return _judged(shared, run)
 
 
 def _run_threads(
@@ -185,7 +220,9 @@ def crashed(
     kinds: tuple[str, ...] = ALL,
 ) -> Outcome:
     """Threads in a child that is killed at some failpoint, the store reopened by the next; then a
-    last look. A transaction that was asked to commit and never answered is unknown."""
+    last look. A transaction that was asked to commit and never answered is unknown.
+
+    Must be called where no store was ever opened: the children are forked."""
     rng = random.Random(f"crashed/{level}/{seed}")
     directory.mkdir(parents=True, exist_ok=True)
     home, path = directory / "store", directory / "history"
@@ -193,16 +230,17 @@ def crashed(
     points = []
     for number in range(1, rounds + 1):
         place = point or rng.choice(KILL_POINTS)
-        points.append(f"{place}=kill@{rng.randint(1, transactions // 2)}")
+        points.append(f"{place}=kill@{rng.randint(1, transactions // 6)}")
         child = Child(
             lambda number=number: _live(
                 home, path, level, seed, number, threads, transactions, kinds
             ),
             directory / f"stderr{number}",
-            points=points[-1],
+            points=points[-1].split()[0],
             planted=planted,
         )
-        child.wait()
+        killed_at = killed(child.wait()[0])
+        points[-1] += " (killed)" if killed_at else " (not reached)"
     call(lambda: _look(home, path, level, rounds + 1), directory / "stderr")
     history = read_history(path)
     run = f"crashed level={level!r} seed={seed} points={points}"
@@ -249,6 +287,3 @@ def _look(home: Path, path: Path, level: str, number: int) -> bool:
         shared = Shared(database, level, file=HistoryFile(path), first=number * RUN_NUMBERS)
         last_look(shared)
     return True
-
-
-Driver = Callable[[int], Outcome]
