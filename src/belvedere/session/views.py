@@ -18,8 +18,10 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.session.freshness import FreshnessKind
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
-from belvedere.sql.bind.statement import bind_statement
+from belvedere.sql.bind.statement import TEXTS, bind_statement
 from belvedere.sql.parse.script import parse_script
+from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.decorrelate import decorrelate
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
@@ -41,12 +43,18 @@ VERIFIED = (
 
 
 def bind_definition(catalog: Catalog, text: str) -> n.Node:
-    """The bound plan of a view's definition, over base tables."""
+    """The plan of a view's definition, over base tables, with sub-queries joined where they can
+    be."""
+    return decorrelate(written(catalog, text), Context(catalog, TEXTS))
+
+
+def written(catalog: Catalog, text: str) -> n.Node:
+    """The plan of a query as it is written, over base tables."""
     (parsed,) = parse_script(text)
     bound = bind_statement(parsed.tree, catalog)
     if not isinstance(bound, DataPlan) or bound.changes:
         raise InvalidInput("a view is defined by a query", sqlstate="42601")
-    return with_views(catalog, bound.plan, lambda view: bind_definition(catalog, view.definition))
+    return with_views(catalog, bound.plan, lambda view: written(catalog, view.definition))
 
 
 # -- creating --------------------------------------------------------------------------------------
@@ -146,7 +154,7 @@ def verify(session: Session, view: View) -> Row:
     with host.begin() as transaction:
         catalog = transaction.catalog
         tables, position = host.at_watermark(transaction, view)
-        definition = bind_definition(catalog, view.definition)
+        definition = written(catalog, view.definition)
         choice = Choice(Tier.DUCKDB, "verify", 0)
         recomputed = compile_for(catalog, definition, choice, session.shared.engine)
         reading = compile_plan(catalog, host.keeper.reading(catalog, view))

@@ -22,13 +22,16 @@ from dataclasses import dataclass, replace
 from belvedere.execution.direct.dependence import walk
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
 from belvedere.types import Kind
 from belvedere.views.core import refused
+from belvedere.views.grow import tree_of
 from belvedere.views.linear import AMOUNT_TYPE, Linear, finished, linear
-from belvedere.views.tree import Tree, tree_of
+from belvedere.views.normal import normalise
+from belvedere.views.tree import Tree
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,16 +62,23 @@ class Compiled:
 def compile_view(plan: n.Node) -> Compiled:
     """How to keep the rows of a bound, unoptimized plan. Unsupported names what cannot be kept."""
     require_deterministic(plan)
+    plan = normalise(plan)
     above: list[n.Filter | n.Project] = []
     node = plan
-    while isinstance(node, n.Filter | n.Project):
-        above.append(node)
+    while isinstance(node, n.Filter | n.Project | n.Sort):
+        if not isinstance(node, n.Sort):
+            above.append(node)
         node = node.input
-    if isinstance(node, n.Aggregate) and node.grouping_sets is None:
+    plain = not any(map(transform.has_subplan, _expressions(above)))
+    if isinstance(node, n.Aggregate) and node.grouping_sets is None and plain:
         keeps = tuple(linear(call) for call in node.aggregates)
         if None not in keeps:
             return _linear_aggregate(node, tuple(k for k in keeps if k is not None), above)
     return _bag(plan)
+
+
+def _expressions(nodes: list[n.Filter | n.Project]) -> list[e.Expression]:
+    return [one for node in nodes for one in transform.own_expressions(node)]
 
 
 def _bag(plan: n.Node) -> Compiled:

@@ -28,13 +28,15 @@ Expressions = tuple[e.Expression, ...]
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """One occurrence of a table; its row starts at `offset` of the branch's row."""
+    """One occurrence of a table, or rows that never change (`constant`); its row starts at `offset`
+    of the branch's row."""
 
     relation: int
     name: str
     slots: tuple[int, ...]
     fields: Fields
     offset: int
+    constant: n.Node | None = None
 
     @property
     def columns(self) -> range:
@@ -57,6 +59,8 @@ def branches_of(node: n.Node) -> tuple[Branch, ...]:
     match node:
         case n.Scan():
             return (_scan(node),)
+        case n.Values() | n.TableFunction():
+            return (_constant(node),)
         case n.Filter():
             return tuple(_filtered(b, node.condition) for b in branches_of(node.input))
         case n.Project():
@@ -70,7 +74,7 @@ def branches_of(node: n.Node) -> tuple[Branch, ...]:
         case n.SetOperation(kind=n.SetKind.UNION, all=True):
             return branches_of(node.left) + branches_of(node.right)
         case _:
-            raise refused(name_of(node), "this operator is not maintained incrementally yet")
+            raise refused(name_of(node), "it is not linear")
 
 
 def refused(construct: str, reason: str) -> Unsupported:
@@ -86,6 +90,15 @@ def _scan(node: n.Scan) -> Branch:
     leaf = Leaf(node.relation, node.name, node.slots, node.fields, 0)
     columns = tuple(e.Column(i, f.type, f.name) for i, f in enumerate(node.fields))
     return Branch((leaf,), _conditions(node.filter), columns)
+
+
+def _constant(node: n.Values | n.TableFunction) -> Branch:
+    for expression in transform.own_expressions(node):
+        _require_plain(expression)
+    leaf = Leaf(0, "constants", (), node.fields, 0, node)
+    return Branch(
+        (leaf,), (), tuple(e.Column(i, f.type, f.name) for i, f in enumerate(node.fields))
+    )
 
 
 def _filtered(branch: Branch, condition: e.Expression) -> Branch:
@@ -138,7 +151,9 @@ def _on(expression: e.Expression, columns: Expressions) -> e.Expression:
 
 def _require_plain(expression: e.Expression) -> None:
     if transform.has_subplan(expression):
-        raise refused("sub-query", "sub-queries are not maintained incrementally yet")
+        raise refused("sub-query", "it is not linear")
+    if transform.has_outer(expression):
+        raise refused("sub-query", "it depends on rows further out")
 
 
 def name_of(node: n.Node) -> str:
@@ -152,7 +167,9 @@ def name_of(node: n.Node) -> str:
             return "distinct" if node.on is None else "distinct on"
         case n.TopN() | n.Limit():
             return "limit"
-        case n.Aggregate():
-            return "aggregate below another operator"
+        case n.RecursiveUnion() | n.CteScan() | n.With():
+            return "recursive query"
+        case n.VirtualScan():
+            return "system table"
         case _:
             return type(node).__name__.lower()

@@ -45,6 +45,9 @@ class Wish:
     slots: tuple[int, ...]
 
 
+Equalities = dict[int, paths.OnePart | paths.IsNullPart]
+"""What is known of slots of a relation."""
+
 KEYS_LEAF = -1_000_000
 """The Changes leaf that holds touched keys."""
 
@@ -61,8 +64,8 @@ def terms_of(
     terms: list[Term] = []
     wishes: dict[Wish, None] = {}
     for number, branch in enumerate(branches):
-        leaves = range(len(branch.leaves))
-        for size in range(1, len(branch.leaves) + 1):
+        leaves = [i for i, leaf in enumerate(branch.leaves) if leaf.constant is None]
+        for size in range(1, len(leaves) + 1):
             for changed in combinations(leaves, size):
                 builder = _Builder(branch, changed, catalog)
                 plan = builder.plan(fields)
@@ -77,10 +80,15 @@ def whole_plans(branches: tuple[Branch, ...], fields: Fields, catalog: Catalog) 
 
 
 def restricted_plan(
-    branches: tuple[Branch, ...], fields: Fields, keys: tuple[e.Expression, ...], catalog: Catalog
+    branches: tuple[Branch, ...],
+    fields: Fields,
+    keys: tuple[e.Expression, ...],
+    catalog: Catalog,
+    nulls: frozenset[int] = frozenset(),
 ) -> n.Node:
-    """The rows of a core whose `keys` (over its rows) are among those of the leaf KEYS_LEAF."""
-    plans = [_restricted_branch(branch, keys, catalog).plan(fields) for branch in branches]
+    """The rows of a core whose `keys` (over its rows) are among those of the leaf KEYS_LEAF; the
+    keys with the numbers `nulls` are NULL."""
+    plans = [_restricted_branch(branch, keys, catalog, nulls).plan(fields) for branch in branches]
     node = plans[0]
     for other in plans[1:]:
         node = n.SetOperation(n.SetKind.UNION, True, node, other)
@@ -92,13 +100,13 @@ def restricted_wishes(
 ) -> Iterator[Wish]:
     """The indexes that would make `restricted_plan` cheaper."""
     for branch in branches:
-        builder = _restricted_branch(branch, keys, catalog)
+        builder = _restricted_branch(branch, keys, catalog, frozenset())
         builder.plan(fields)
         yield from builder.wishes
 
 
 def _restricted_branch(
-    branch: Branch, keys: tuple[e.Expression, ...], catalog: Catalog
+    branch: Branch, keys: tuple[e.Expression, ...], catalog: Catalog, nulls: frozenset[int]
 ) -> _Builder:
     """The branch with one more leaf in front, the keys, and a condition for each of them."""
     width = len(keys)
@@ -106,10 +114,15 @@ def _restricted_branch(
     first = Leaf(0, "touched keys", (), key_fields, 0)
     moved = [replace(leaf, offset=leaf.offset + width) for leaf in branch.leaves]
     on_row = [
-        transform.map_columns(key, lambda column: branch.columns[column.index]) for key in keys
+        transform.shift(
+            transform.map_columns(key, lambda column: branch.columns[column.index]), width
+        )
+        for key in keys
     ]
     equal = tuple(
-        equality(e.Column(i, key.type), transform.shift(key, width), null_safe=False)
+        e.Test(key, e.Truth.NULL)
+        if i in nulls
+        else equality(e.Column(i, key.type), key, null_safe=False)
         for i, key in enumerate(on_row)
     )
     conditions = tuple(transform.shift(c, width) for c in branch.conditions)
@@ -194,6 +207,9 @@ class _Builder:
                 yield n.JoinKey(self._placed(other), here)
 
     def _fetch(self, leaf: Leaf) -> None:
+        if leaf.constant is not None:
+            self._join(leaf.constant, leaf)
+            return
         scan = n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
         equal = self._equalities(leaf)
         access = best_access(self._catalog, leaf.relation, equal)
@@ -206,15 +222,24 @@ class _Builder:
     def _rank(self, number: int) -> tuple[int, int, int]:
         """How good it is to fetch this leaf next: by key, by index, connected, or not at all."""
         leaf = self._branch.leaves[number]
+        if leaf.constant is not None:
+            return (0, 0, -number)
         equal = self._equalities(leaf)
         access = best_access(self._catalog, leaf.relation, equal)
         by_key = access is not None and access.whole
         return (2 * by_key + (access is not None), len(equal), -number)
 
-    def _equalities(self, leaf: Leaf) -> dict[int, e.Expression]:
-        """Slots of the leaf that some condition sets equal to a value of the rows so far."""
-        found: dict[int, e.Expression] = {}
+    def _equalities(self, leaf: Leaf) -> Equalities:
+        """Slots of the leaf that some condition sets equal to a value of the rows so far, or to
+        NULL."""
+        found: Equalities = {}
         for condition in self._open:
+            if isinstance(condition, e.Test) and condition.truth is e.Truth.NULL:
+                tested = condition.operand
+                if isinstance(tested, e.Column) and tested.index in leaf.columns:
+                    if not condition.negated:
+                        slot = leaf.slots[tested.index - leaf.offset]
+                        found.setdefault(slot, paths.IsNullPart())
             for mine, other in _sides(condition):
                 if (
                     isinstance(mine, e.Column)
@@ -222,7 +247,7 @@ class _Builder:
                     and transform.columns_of(other) <= self._place.keys()
                 ):
                     slot = leaf.slots[mine.index - leaf.offset]
-                    found.setdefault(slot, self._placed(other))
+                    found.setdefault(slot, paths.OnePart(self._placed(other)))
         return found
 
     def _placed(self, expression: e.Expression) -> e.Expression:
@@ -239,9 +264,7 @@ def _sides(condition: e.Expression) -> Iterator[tuple[e.Expression, e.Expression
             yield right, left
 
 
-def best_access(
-    catalog: Catalog, relation: int, equal: dict[int, e.Expression]
-) -> paths.Access | None:
+def best_access(catalog: Catalog, relation: int, equal: Equalities) -> paths.Access | None:
     """The key or index with the longest prefix of columns that are known; None without one."""
     table = catalog.table(relation)
     best = _access(None, "", table.primary_key, equal, unique=True)
@@ -263,7 +286,7 @@ def _access(
     index: int | None,
     name: str,
     slots: tuple[int, ...],
-    equal: dict[int, e.Expression],
+    equal: Equalities,
     *,
     unique: bool,
 ) -> paths.Access | None:
@@ -271,10 +294,11 @@ def _access(
     for slot in slots:
         if slot not in equal:
             break
-        parts.append(paths.OnePart(equal[slot]))
+        parts.append(equal[slot])
     if not parts:
         return None
-    whole = unique and len(parts) == len(slots)
+    values = all(isinstance(part, paths.OnePart) for part in parts)
+    whole = unique and values and len(parts) == len(slots)
     return paths.Access(index, name, tuple(parts), whole=whole)
 
 

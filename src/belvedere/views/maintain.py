@@ -20,7 +20,8 @@ from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange
 from belvedere.types import Row
 from belvedere.views.compile import Compiled, Group
 from belvedere.views.linear import Amounts
-from belvedere.views.source import ENVIRONMENT, NO_SERVICES, Step, Weighted, source_of
+from belvedere.views.source import ENVIRONMENT, NO_SERVICES, Step, Weighted
+from belvedere.views.sources import source_of
 
 Additions = dict[bytes, tuple[bytes, Amounts]]
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.views.core import Expressions
 from belvedere.views.delta import Wish, restricted_wishes, terms_of
-from belvedere.views.tree import Core, Map, Recompute, Tree, Union
+from belvedere.views.operators import only_columns
+from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union
 
 
 def wishes_of(catalog: Catalog, tree: Tree) -> Iterator[Wish]:
@@ -19,9 +23,39 @@ def wishes_of(catalog: Catalog, tree: Tree) -> Iterator[Wish]:
         case Union():
             yield from wishes_of(catalog, tree.left)
             yield from wishes_of(catalog, tree.right)
+        case Apply():
+            yield from wishes_of(catalog, tree.left)
+            for right in tree.rights:
+                yield from wishes_of(catalog, right.tree)
+                yield from _by_key(catalog, right.tree, right.keys)
+                yield from _by_key(catalog, tree.left, right.left_keys)
         case Recompute():
             for one in tree.inputs:
                 yield from wishes_of(catalog, one.tree)
-                if isinstance(one.tree, Core) and one.keys:
-                    branches, fields = one.tree.branches, one.tree.plan.fields
-                    yield from restricted_wishes(branches, fields, one.keys, catalog)
+                yield from _by_key(catalog, one.tree, one.keys)
+
+
+def _by_key(catalog: Catalog, tree: Tree, keys: Expressions) -> Iterator[Wish]:
+    """The indexes that would find a tree's rows by these keys: the way `Source.restricted` goes."""
+    if not keys:
+        return
+    match tree:
+        case Core():
+            yield from restricted_wishes(tree.branches, tree.plan.fields, keys, catalog)
+        case Map(plan=n.Project(expressions=columns)):
+            below = tuple(transform.map_columns(k, lambda c: columns[c.index]) for k in keys)
+            yield from _by_key(catalog, tree.input, below)
+        case Map():
+            yield from _by_key(catalog, tree.input, keys)
+        case Union():
+            yield from _by_key(catalog, tree.left, keys)
+            yield from _by_key(catalog, tree.right, keys)
+        case Apply():
+            columns_ = only_columns(keys)
+            if columns_ is not None and max(columns_) < len(tree.left.plan.fields):
+                yield from _by_key(catalog, tree.left, keys)
+        case Recompute():
+            shared = [c for c in only_columns(keys) or () if c in tree.passed]
+            for one in tree.inputs:
+                some = tuple(one.keys[tree.passed.index(c)] for c in shared)
+                yield from _by_key(catalog, one.tree, some)

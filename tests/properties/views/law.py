@@ -70,6 +70,8 @@ class Kept:
                 listed.append(f"extract(epoch FROM q.{column.name})")
             else:
                 cast = "::text" if column.type in AS_TEXT else ""
+                if column.type == "real" and column.kind == "plain":
+                    cast = "::double precision"
                 listed.append(f"q.{column.name}{cast}")
         return f"SELECT {', '.join(listed)} FROM ({self.exact}) q"
 
@@ -82,7 +84,7 @@ Answer = Bag | str
 def open_manual(path: str = ":memory:") -> Iterator[Database]:
     """A database whose deferred views move when the test says so."""
     config = Config(durability=Durability.OFF)
-    with mock.patch.object(Database, "_start_worker", lambda self: None):
+    with mock.patch.object(Database, "_start_worker", return_value=None):
         with Database.open(
             path, config, compile_expression=compile_table_expression, bind=bind_definition
         ) as db:

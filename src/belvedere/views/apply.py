@@ -1,0 +1,227 @@
+"""Operators that make rows of each left row by itself: joins of trees, outer, semi and anti joins,
+lateral joins, sub-queries.
+
+The operator f is linear in its left input L, so with inputs R on the other side
+
+    d f(L, R)  =  f(dL, R after)  +  f(L before, R after) - f(L before, R before)
+
+and the difference on the right is zero except for the left rows whose keys were touched in R. For
+plain joins it is less work still: the rows of R that came or went are joined as they are, and only
+keys that got their first match or lost their last one change what an outer, semi or anti join says
+of a left row by itself.
+
+What is kept: nothing. What a change costs: on the left, a look-up of its key on the right; on the
+right, the left rows of its key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.run import Rows
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.txn.border import Reader
+from belvedere.types import Row
+from belvedere.views.core import Expressions
+from belvedere.views.operators import only_columns
+from belvedere.views.source import (
+    Keys,
+    Restricted,
+    Source,
+    Step,
+    Weighted,
+    by_weight,
+    filtered,
+    leaf,
+    run_plan,
+)
+from belvedere.views.tree import Apply, Right, sorted_by_all
+
+_LEFT = -2_000_000
+_RIGHT = -2_000_001
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """A right input: how its rows are found by key, and the left rows by the same key."""
+
+    right: Right
+    source: Source
+    keys: Keys
+    left_keys: Keys
+    by_key: Restricted
+    left_by_key: Restricted
+
+    def matching(self, keys: list[Row]) -> list[Row]:
+        """Without the keys that can match nothing."""
+        return keys if self.right.null_safe else [key for key in keys if None not in key]
+
+    def touched(self, rows: list[Row], reader: Reader) -> list[Row]:
+        return self.matching(self.keys.distinct(rows, reader))
+
+    def of_left(self, rows: list[Row], reader: Reader) -> list[Row]:
+        """The rows that these left rows match."""
+        keys = self.matching(self.left_keys.distinct(rows, reader))
+        return self.by_key(reader, keys) if keys else []
+
+
+class ApplySource:
+    reads_state = True
+
+    def __init__(self, catalog: Catalog, tree: Apply, left: Source, rights: list[Source]) -> None:
+        self._catalog = catalog
+        self._tree = tree
+        self._left = left
+        self._sides = [
+            _Side(
+                right,
+                source,
+                Keys(catalog, right.keys),
+                Keys(catalog, right.left_keys),
+                source.restricted(right.keys),
+                left.restricted(right.left_keys),
+            )
+            for right, source in zip(tree.rights, rights, strict=True)
+        ]
+        self._rows = self._compiled(tree)
+        join = tree.join
+        self._plain = join is not None and join.residual is None
+        self._inner: Rows | None = None
+        if join is not None and (self._plain or join.kind is n.JoinKind.INNER):
+            leaves = (leaf(_LEFT, tree.left.plan), leaf(_RIGHT, tree.rights[0].tree.plan))
+            node = replace(join, kind=n.JoinKind.INNER, left=leaves[0], right=leaves[1])
+            self._inner = compile_plan(catalog, node)
+
+    def _compiled(self, tree: Apply) -> Rows:
+        read = [right for right in tree.rights if right.read]
+        leaves: list[n.Node] = [leaf(_RIGHT - i, right.tree.plan) for i, right in enumerate(read)]
+        if tree.join is None:
+            leaves = [sorted_by_all(one) for one in leaves]
+        node = tree.rebuild(leaf(_LEFT, tree.left.plan), tuple(leaves))
+        return compile_plan(self._catalog, node)
+
+    # -- the source ---------------------------------------------------------------------------
+
+    def delta(self, step: Step) -> Weighted:
+        for weight, rows in by_weight(self._left.delta(step)).items():
+            for row in self._of_left(rows, step.after):
+                yield row, weight
+        yield from self._of_rights(step)
+
+    def whole(self, reader: Reader) -> Iterator[Row]:
+        rows = list(self._left.whole(reader))
+        rights = [list(s.source.whole(reader)) for s in self._sides if s.right.read]
+        return self._run(reader, rows, rights)
+
+    def restricted(self, keys: Expressions) -> Restricted:
+        """By the left input, where the keys are columns of its rows."""
+        columns, width = only_columns(keys), len(self._tree.left.plan.fields)
+        plain = self._tree.join is not None or isinstance(self._tree.plan, n.Filter | n.Join)
+        if not plain or columns is None or not columns or max(columns) >= width:
+            return self._from_right(keys, columns)
+        below = self._left.restricted(keys)
+        return lambda reader, wanted: list(self._of_left(below(reader, wanted), reader))
+
+    # -- one side changes ---------------------------------------------------------------------
+
+    def _of_left(self, rows: list[Row], reader: Reader) -> Iterator[Row]:
+        """What the operator makes of these left rows at a state."""
+        rights = [side.of_left(rows, reader) for side in self._sides if side.right.read]
+        return self._run(reader, rows, rights)
+
+    def _run(self, reader: Reader, rows: list[Row], rights: list[list[Row]]) -> Iterator[Row]:
+        deltas = {_RIGHT - i: right for i, right in enumerate(rights)}
+        deltas[_LEFT] = rows
+        return run_plan(self._rows, reader, deltas)
+
+    def _of_rights(self, step: Step) -> Weighted:
+        if self._inner is not None:
+            yield from self._of_join(self._sides[0], self._inner, step)
+            return
+        affected = self._affected(step)
+        if affected:
+            for row in self._of_left(affected, step.after):
+                yield row, 1
+            for row in self._of_left(affected, step.before):
+                yield row, -1
+
+    def _affected(self, step: Step) -> list[Row]:
+        """The left rows, as they were, that see something else on the right now; each as often as
+        it is there, also when several rights say so."""
+        found: list[list[Row]] = []
+        for side in self._sides:
+            rows = [row for row, _ in side.source.delta(step)]
+            keys = side.touched(rows, step.before) if rows else []
+            if keys:
+                found.append(side.left_by_key(step.before, keys))
+        if len(found) < 2:
+            return found[0] if found else []
+        counts: dict[str, list[Row]] = {}
+        for some in found:
+            mine: dict[str, list[Row]] = {}
+            for row in some:
+                mine.setdefault(repr(row), []).append(row)
+            counts.update(mine)
+        return [row for rows in counts.values() for row in rows]
+
+    # -- plain joins --------------------------------------------------------------------------
+
+    def _of_join(self, side: _Side, inner: Rows, step: Step) -> Weighted:
+        """The right side's changes joined with the left rows of their keys; and what left rows are
+        by themselves, where a key got its first match or lost its last."""
+        changed = by_weight(side.source.delta(step))
+        rows = [row for some in changed.values() for row in some]
+        keys = side.touched(rows, step.before) if rows else []
+        if not keys:
+            return
+        assert self._tree.join is not None
+        kind = self._tree.join.kind
+        if kind in (n.JoinKind.INNER, n.JoinKind.LEFT):
+            left = side.left_by_key(step.before, keys)
+            for weight, some in changed.items():
+                for row in run_plan(inner, step.before, {_LEFT: left, _RIGHT: some}):
+                    yield row, weight
+        if kind is not n.JoinKind.INNER:
+            yield from self._flips(side, kind, keys, step)
+
+    def _flips(self, side: _Side, kind: n.JoinKind, keys: list[Row], step: Step) -> Weighted:
+        won: list[Row] = []
+        lost: list[Row] = []
+        for key in keys:
+            before = bool(side.by_key(step.before, [key]))
+            after = bool(side.by_key(step.after, [key]))
+            if before != after:
+                (won if after else lost).append(key)
+        padding = () if kind is not n.JoinKind.LEFT else self._padding
+        weight = 1 if kind is n.JoinKind.SEMI else -1
+        for some, sign in ((won, weight), (lost, -weight)):
+            if some:
+                for row in side.left_by_key(step.before, some):
+                    yield row + padding, sign
+
+    @property
+    def _padding(self) -> Row:
+        return (None,) * len(self._tree.rights[0].tree.plan.fields)
+
+    def _from_right(self, keys: Expressions, columns: list[int] | None) -> Restricted:
+        """An inner join's rows by columns of its right side; else by going through everything."""
+        join, width = self._tree.join, len(self._tree.left.plan.fields)
+        inner = join is not None and join.kind is n.JoinKind.INNER
+        if not inner or not columns or min(columns) < width:
+            return filtered(self._catalog, self, keys)
+        side = self._sides[0]
+        fields = self._tree.rights[0].tree.plan.fields
+        moved = tuple(e.Column(c - width, fields[c - width].type) for c in columns)
+        below = side.source.restricted(moved)
+
+        def rows(reader: Reader, wanted: list[Row]) -> list[Row]:
+            right = below(reader, wanted)
+            matched = side.touched(right, reader)
+            left = side.left_by_key(reader, matched) if matched else []
+            return list(self._run(reader, left, [right]))
+
+        return rows

@@ -1,0 +1,213 @@
+"""A definition in fewer forms, meaning the same: what is left is what `views.tree` knows.
+
+- a WITH query is put wherever it is read;
+- UNION is DISTINCT over UNION ALL; DISTINCT is GROUP BY all columns;
+- a right join is a left join with the sides changed; a full join is a left join and the rows of
+  the right side that have no match;
+- equalities between the two sides of a join are its keys;
+- sub-queries stand in Filter and Project only: what an Aggregate or Window is made of is projected
+  below it first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.plan.fields import Field, Fields
+from belvedere.views.core import Expressions, refused
+
+
+def normalise(plan: n.Node) -> n.Node:
+    return _shape(_inlined(plan, {}, 0))
+
+
+# -- WITH ------------------------------------------------------------------------------------------
+
+Ctes = dict[int, tuple[n.Node, int]]
+"""Plans of CTEs, and how far inside they were defined."""
+
+
+def _inlined(node: n.Node, ctes: Ctes, level: int) -> n.Node:
+    if isinstance(node, n.With):
+        known = dict(ctes)
+        for cte in node.ctes:
+            known[cte.number] = (_inlined(cte.plan, known, level), level)
+        return _inlined(node.body, known, level)
+    if isinstance(node, n.CteScan) and node.cte in ctes:
+        plan, defined = ctes[node.cte]
+        return _renamed(transform.lift_plan(plan, level - defined), node.fields)
+
+    def on_expression(one: e.Expression) -> e.Expression:
+        new = transform.rebuild(one, on_expression)
+        return transform.with_subplan(new, lambda inner: _inlined(inner, ctes, level + 1))
+
+    new = transform.rebuild_expressions(node, on_expression)
+    if isinstance(new, n.Join) and new.lateral:
+        left, right = _inlined(new.left, ctes, level), _inlined(new.right, ctes, level + 1)
+        return replace(new, left=left, right=right)
+    return transform.rebuild_inputs(new, lambda inner: _inlined(inner, ctes, level))
+
+
+def _renamed(plan: n.Node, fields: Fields) -> n.Node:
+    return plan if plan.fields == fields else n.Project(plan, columns_of(plan), fields)
+
+
+# -- operators -------------------------------------------------------------------------------------
+
+
+def columns_of(node: n.Node) -> tuple[e.Column, ...]:
+    return tuple(e.Column(i, f.type, f.name) for i, f in enumerate(node.fields))
+
+
+def _shape(node: n.Node) -> n.Node:
+    node = transform.rebuild_inputs(node, _shape)
+    match node:
+        case n.Join():
+            return _join(node)
+        case n.SetOperation(kind=n.SetKind.UNION, all=False):
+            return _distinct(replace(node, all=True))
+        case n.Distinct(on=None):
+            return _distinct(node.input)
+        case n.Aggregate() | n.Window() | n.Distinct():
+            return _without_subqueries(node)
+        case _:
+            return node
+
+
+def _distinct(node: n.Node) -> n.Node:
+    if isinstance(node, n.Sort):
+        node = node.input
+    return n.Aggregate(node, columns_of(node), (), node.fields)
+
+
+def _join(node: n.Join) -> n.Node:
+    if node.lateral and not any(d == 1 for d, _ in transform.outer_references(node.right)):
+        node = replace(node, right=transform.lift_plan(node.right, -1), lateral=False)
+    if node.lateral:
+        return node
+    match node.kind:
+        case n.JoinKind.RIGHT:
+            return _swapped(node)
+        case n.JoinKind.FULL:
+            return _full(node)
+        case n.JoinKind.INNER:
+            return _inner(node)
+        case _:
+            return keyed(node)
+
+
+def _inner(node: n.Join) -> n.Node:
+    """Sub-queries in ON are conditions on the joined row."""
+    parts = transform.conjuncts(node.residual)
+    later = [one for one in parts if transform.has_subplan(one)]
+    rest = transform.conjunction([one for one in parts if one not in later])
+    made = keyed(replace(node, residual=rest))
+    condition = transform.conjunction(later)
+    return made if condition is None else n.Filter(made, condition)
+
+
+def _swapped(node: n.Join) -> n.Node:
+    """A right join as a left join, its columns put back in order."""
+    left, right = len(node.left.fields), len(node.right.fields)
+    made = keyed(_turned(node, n.JoinKind.LEFT))
+    columns = columns_of(made)
+    return n.Project(made, columns[right : right + left] + columns[:right], node.fields)
+
+
+def _turned(node: n.Join, kind: n.JoinKind) -> n.Join:
+    """The join with its sides changed."""
+    left, right = len(node.left.fields), len(node.right.fields)
+
+    def moved(column: e.Column) -> e.Expression:
+        at = column.index + right if column.index < left else column.index - left
+        return e.Column(at, column.type, column.name)
+
+    residual = None if node.residual is None else transform.map_columns(node.residual, moved)
+    keys = tuple(n.JoinKey(key.right, key.left, key.null_safe) for key in node.keys)
+    return n.Join(kind, node.right, node.left, keys, residual)
+
+
+def _full(node: n.Join) -> n.Node:
+    lonely = keyed(_turned(node, n.JoinKind.ANTI))
+    padding = tuple(e.Literal(None, field.type) for field in node.left.fields)
+    padded = n.Project(lonely, padding + columns_of(lonely), node.fields)
+    return n.SetOperation(n.SetKind.UNION, True, keyed(replace(node, kind=n.JoinKind.LEFT)), padded)
+
+
+def keyed(node: n.Join) -> n.Join:
+    """The join with the equalities of its residual as keys."""
+    width = len(node.left.fields)
+    keys = [n.JoinKey(*comparable(k.left, k.right), k.null_safe) for k in node.keys]
+    rest = []
+    for condition in transform.conjuncts(node.residual):
+        key = _join_key(condition, width)
+        if key is None:
+            rest.append(condition)
+        else:
+            keys.append(key)
+    method = n.JoinMethod.HASH if keys else n.JoinMethod.LOOP
+    return replace(node, keys=tuple(keys), residual=transform.conjunction(rest), method=method)
+
+
+def _join_key(condition: e.Expression, width: int) -> n.JoinKey | None:
+    for mine, other in equal_sides(condition):
+        left, right = transform.columns_of(mine), transform.columns_of(other)
+        if left and right and max(left) < width <= min(right):
+            return n.JoinKey(mine, transform.map_columns(other, lambda c: _back(c, width)))
+    return None
+
+
+def _back(column: e.Column, width: int) -> e.Column:
+    return e.Column(column.index - width, column.type, column.name)
+
+
+def equal_sides(condition: e.Expression) -> list[tuple[e.Expression, e.Expression]]:
+    """Both readings of an equality of values of one kind, without sub-queries."""
+    match condition:
+        case e.Call(function, (left, right), _) if function.name == "=":
+            plain = not transform.has_subplan(left) and not transform.has_subplan(right)
+            if plain and left.type.kind is right.type.kind:
+                left, right = comparable(left, right)
+                return [(left, right), (right, left)]
+    return []
+
+
+def comparable(left: e.Expression, right: e.Expression) -> tuple[e.Expression, e.Expression]:
+    """The two sides of an equality as keys. Values of another scale or length may have no place in
+    the keys of an index, so that then neither side is a bare column that an index could find."""
+    if left.type == right.type:
+        return left, right
+    return e.Coalesce((left,), left.type), e.Coalesce((right,), right.type)
+
+
+# -- sub-queries -----------------------------------------------------------------------------------
+
+
+def _without_subqueries(node: n.Aggregate | n.Window | n.Distinct) -> n.Node:
+    """Expressions with sub-queries become columns of the input."""
+    added: list[e.Expression] = []
+    width = len(node.input.fields)
+
+    def below(expression: e.Expression) -> e.Expression:
+        if not transform.has_subplan(expression):
+            return expression
+        if transform.has_outer(expression):
+            raise refused("sub-query", "it depends on rows further out than the one around it")
+        added.append(expression)
+        return e.Column(width + len(added) - 1, expression.type, "sub-query")
+
+    changed = transform.rebuild_expressions(node, below)
+    if not added:
+        return node
+    more = tuple(Field("sub-query", one.type) for one in added)
+    columns: Expressions = (*columns_of(node.input), *added)
+    made = transform.with_inputs(
+        changed, (n.Project(node.input, columns, node.input.fields + more),)
+    )
+    if isinstance(node, n.Aggregate):
+        return made
+    kept = [c for c in columns_of(made) if not width <= c.index < width + len(added)]
+    return n.Project(made, tuple(kept), node.fields)

@@ -1,0 +1,219 @@
+"""The sources of a tree's linear parts: Core, Map and Union."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_table
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.run import Rows
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.txn.border import Reader, RowChange
+from belvedere.types import Kind, Row
+from belvedere.views.core import Expressions, Leaf
+from belvedere.views.delta import (
+    KEYS_LEAF,
+    Term,
+    changes_leaf,
+    restricted_plan,
+    terms_of,
+    whole_plans,
+)
+from belvedere.views.source import (
+    Restricted,
+    Source,
+    Step,
+    Weighted,
+    by_weight,
+    chained,
+    leaf,
+    run_plan,
+)
+from belvedere.views.tree import Core, Map
+
+Sides = tuple[list[Row], list[Row]]
+"""Old and new rows of a leaf."""
+
+SidesOf = Callable[[Sequence[RowChange]], Sides]
+
+
+@dataclass(frozen=True, slots=True)
+class _Branch:
+    """`relations` of its leaves; `leaves` by number."""
+
+    relations: frozenset[int]
+    leaves: dict[int, tuple[int, SidesOf]]
+    terms: list[tuple[Term, Rows]]
+
+
+class CoreSource:
+    """Runs the terms of a core's delta plan over old and new rows."""
+
+    def __init__(self, catalog: Catalog, tree: Core) -> None:
+        self._catalog = catalog
+        self._tree = tree
+        fields = tree.plan.fields
+        terms, self.wishes = terms_of(tree.branches, fields, catalog)
+        self._branches = []
+        for number, branch in enumerate(tree.branches):
+            leaves = {
+                at: (one.relation, _sides_of(catalog, one))
+                for at, one in enumerate(branch.leaves)
+                if one.constant is None
+            }
+            mine = [(t, compile_plan(catalog, t.plan)) for t in terms if t.branch == number]
+            relations = frozenset(relation for relation, _ in leaves.values())
+            self._branches.append(_Branch(relations, leaves, mine))
+        self._whole = [
+            compile_plan(catalog, plan) for plan in whole_plans(tree.branches, fields, catalog)
+        ]
+
+    @property
+    def reads_state(self) -> bool:
+        return any(len(branch.leaves) > 1 for branch in self._branches)
+
+    def delta(self, step: Step) -> Weighted:
+        for branch in self._branches:
+            if branch.relations.isdisjoint(step.relations):
+                continue
+            sides = {
+                at: of(step.changes)
+                for at, (relation, of) in branch.leaves.items()
+                if relation in step.relations
+            }
+            for term, rows in branch.terms:
+                if all(number in sides for number in term.changed):
+                    yield from _term_rows(term, rows, sides, step.before)
+
+    def whole(self, reader: Reader) -> Iterator[Row]:
+        return chained(run_plan(rows, reader, {}) for rows in self._whole)
+
+    def restricted(self, keys: Expressions) -> Restricted:
+        """By look-ups that begin at the keys; keys with NULLs have plans of their own."""
+        if not keys:
+            return lambda reader, wanted: list(self.whole(reader))
+        branches, fields, catalog = self._tree.branches, self._tree.plan.fields, self._catalog
+        plans: dict[frozenset[int], Rows] = {}
+
+        def rows(reader: Reader, wanted: list[Row]) -> list[Row]:
+            by_nulls: dict[frozenset[int], list[Row]] = {}
+            for key in wanted:
+                nulls = frozenset([i for i, value in enumerate(key) if value is None])
+                by_nulls.setdefault(nulls, []).append(key)
+            found: list[Row] = []
+            for nulls, some in by_nulls.items():
+                plan = plans.get(nulls)
+                if plan is None:
+                    made = restricted_plan(branches, fields, keys, catalog, nulls)
+                    plan = plans[nulls] = compile_plan(catalog, made)
+                found += run_plan(plan, reader, {KEYS_LEAF: some})
+            return found
+
+        return rows
+
+
+def _term_rows(term: Term, rows: Rows, sides: dict[int, Sides], before: Reader) -> Weighted:
+    """Every combination of old (weight -1) and new (weight +1) rows of the changed leaves."""
+    for signs in itertools.product((-1, 1), repeat=len(term.changed)):
+        deltas = {
+            changes_leaf(number): sides[number][sign > 0]
+            for number, sign in zip(term.changed, signs)
+        }
+        if all(deltas.values()):
+            weight = math.prod(signs)
+            for row in run_plan(rows, before, deltas):
+                yield row, weight
+
+
+def _sides_of(catalog: Catalog, one: Leaf) -> SidesOf:
+    """The rows of the changes as a leaf sees them, as far as it sees a difference."""
+    relation = one.relation
+    project = compiled_table(catalog, relation).layout.projector(one.slots)
+    disguised = any(_equals_look_different(field.type.kind) for field in one.fields)
+
+    def sides(changes: Sequence[RowChange]) -> Sides:
+        removed: list[Row] = []
+        added: list[Row] = []
+        for change in changes:
+            if change.relation == relation:
+                old = None if change.old is None else project(change.old)
+                new = None if change.new is None else project(change.new)
+                if old != new or (disguised and repr(old) != repr(new)):
+                    if old is not None:
+                        removed.append(old)
+                    if new is not None:
+                        added.append(new)
+        return removed, added
+
+    return sides
+
+
+def _equals_look_different(kind: Kind) -> bool:
+    """1.0 and 1.00, 0 and -0: an expression over them may differ."""
+    return kind in (Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
+
+
+class MapSource:
+    """A selection or projection of another source's rows."""
+
+    def __init__(self, catalog: Catalog, tree: Map, below: Source) -> None:
+        self._input = below
+        self._plan = tree.plan
+        node = replace(tree.plan, input=leaf(KEYS_LEAF, tree.plan.input))
+        self._rows = compile_plan(catalog, node)
+
+    @property
+    def reads_state(self) -> bool:
+        return self._input.reads_state
+
+    def delta(self, step: Step) -> Weighted:
+        for weight, rows in by_weight(self._input.delta(step)).items():
+            for row in run_plan(self._rows, step.before, {KEYS_LEAF: rows}):
+                yield row, weight
+
+    def whole(self, reader: Reader) -> Iterator[Row]:
+        rows = list(self._input.whole(reader))
+        return run_plan(self._rows, reader, {KEYS_LEAF: rows})
+
+    def restricted(self, keys: Expressions) -> Restricted:
+        plan = self._plan
+        if isinstance(plan, n.Project):
+            columns = plan.expressions
+            keys = tuple(transform.map_columns(key, lambda c: columns[c.index]) for key in keys)
+        below = self._input.restricted(keys)
+
+        def rows(reader: Reader, wanted: list[Row]) -> list[Row]:
+            return list(run_plan(self._rows, reader, {KEYS_LEAF: below(reader, wanted)}))
+
+        return rows
+
+
+class UnionSource:
+    def __init__(self, left: Source, right: Source) -> None:
+        self._sides = (left, right)
+
+    @property
+    def reads_state(self) -> bool:
+        return any(side.reads_state for side in self._sides)
+
+    def delta(self, step: Step) -> Weighted:
+        return itertools.chain.from_iterable(side.delta(step) for side in self._sides)
+
+    def whole(self, reader: Reader) -> Iterator[Row]:
+        return chained(side.whole(reader) for side in self._sides)
+
+    def restricted(self, keys: Expressions) -> Restricted:
+        sides = [side.restricted(keys) for side in self._sides]
+        return lambda reader, wanted: [row for side in sides for row in side(reader, wanted)]
+
+
+def only_columns(keys: Expressions) -> list[int] | None:
+    """The column each key is, when all are columns."""
+    found = [key.index for key in keys if isinstance(key, e.Column)]
+    return found if len(found) == len(keys) else None

@@ -1,0 +1,109 @@
+"""Operators maintained by partition: the touched keys are done again, before and after.
+
+What is kept: nothing. What a change costs: the rows of the keys it touches, read at both states.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.txn.border import Reader
+from belvedere.types import Row
+from belvedere.views.core import Expressions
+from belvedere.views.operators import only_columns
+from belvedere.views.source import (
+    Keys,
+    Restricted,
+    Source,
+    Step,
+    Weighted,
+    filtered,
+    leaf,
+    run_plan,
+)
+from belvedere.views.tree import Recompute, sorted_by_all
+
+_INPUT = -3_000_000
+
+
+class RecomputeSource:
+    """The operator's rows over the touched keys now, less the same before."""
+
+    reads_state = True
+
+    def __init__(self, catalog: Catalog, tree: Recompute, inputs: list[Source]) -> None:
+        self._catalog = catalog
+        self._tree = tree
+        self._inputs = inputs
+        self._keys = [Keys(catalog, one.keys) for one in tree.inputs]
+        self._by_key = [
+            source.restricted(one.keys) for source, one in zip(inputs, tree.inputs, strict=True)
+        ]
+        leaves = [leaf(_INPUT - i, one.tree.plan) for i, one in enumerate(tree.inputs)]
+        self._rows = compile_plan(catalog, tree.rebuild(tuple(map(sorted_by_all, leaves))))
+
+    def delta(self, step: Step) -> Weighted:
+        touched = self._touched(step)
+        if touched:
+            for row in self._of_keys(step.before, touched):
+                yield row, -1
+            for row in self._of_keys(step.after, touched):
+                yield row, 1
+
+    def whole(self, reader: Reader) -> Iterator[Row]:
+        return self._run(reader, [list(source.whole(reader)) for source in self._inputs])
+
+    def restricted(self, keys: Expressions) -> Restricted:
+        """By the inputs' keys, where the wanted keys are just these."""
+        columns, passed = only_columns(keys), self._tree.passed
+        if columns is None or not columns or set(columns) != set(passed):
+            return self._narrowed(keys, columns)
+        order = [columns.index(column) for column in passed]
+
+        def rows(reader: Reader, wanted: list[Row]) -> list[Row]:
+            mine = [tuple([key[at] for at in order]) for key in wanted]
+            return list(self._of_keys(reader, mine))
+
+        return rows
+
+    def _narrowed(self, keys: Expressions, columns: list[int] | None) -> Restricted:
+        """By those of the keys that partition the input; else by going through everything."""
+        passed = self._tree.passed
+        shared = [c for c in dict.fromkeys(columns or ()) if c in passed]
+        if not shared:
+            return filtered(self._catalog, self, keys)
+        at = [passed.index(column) for column in shared]
+        below = [
+            source.restricted(tuple(one.keys[i] for i in at))
+            for source, one in zip(self._inputs, self._tree.inputs, strict=True)
+        ]
+        places = [(columns or []).index(column) for column in shared]
+        known = Keys(self._catalog, keys)
+
+        def rows(reader: Reader, wanted: list[Row]) -> list[Row]:
+            canonical, of_row = known.canonical, known.of_row(reader)
+            among = {canonical(key) for key in wanted}
+            some = {
+                tuple([canonical(key)[p] for p in places]): tuple([key[p] for p in places])
+                for key in wanted
+            }
+            found = self._run(reader, [one(reader, list(some.values())) for one in below])
+            return [row for row in found if canonical(of_row(row)) in among]
+
+        return rows
+
+    def _of_keys(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
+        return self._run(reader, [one(reader, keys) for one in self._by_key])
+
+    def _run(self, reader: Reader, inputs: list[list[Row]]) -> Iterator[Row]:
+        return run_plan(self._rows, reader, {_INPUT - i: rows for i, rows in enumerate(inputs)})
+
+    def _touched(self, step: Step) -> list[Row]:
+        found: dict[Row, Row] = {}
+        for source, keys in zip(self._inputs, self._keys, strict=True):
+            rows = (row for row, _ in source.delta(step))
+            for key in keys.distinct(rows, step.before):
+                found.setdefault(keys.canonical(key), key)
+        return list(found.values())
