@@ -181,6 +181,22 @@ for _kind in n.JoinKind:
 
 
 @case
+def join_where_both_sides_have_nulls(s: Store) -> n.Node:
+    items = s.scan()
+    return n.Join(n.JoinKind.FULL, items, items, (_same_kind(items),))
+
+
+@case
+def inner_join_where_both_sides_have_nulls(s: Store) -> n.Node:
+    items = s.scan()
+    return n.Join(n.JoinKind.INNER, items, items, (_same_kind(items),))
+
+
+def _same_kind(items: n.Scan) -> n.JoinKey:
+    return n.JoinKey(column(items, "kind"), column(items, "kind"))
+
+
+@case
 def null_safe_join(s: Store) -> n.Node:
     items = s.scan()
     key = n.JoinKey(column(items, "kind"), column(items, "kind"), null_safe=True)

@@ -183,6 +183,11 @@ def test_an_index_of_a_new_table_has_the_rows_of_the_transaction(
     con.execute("INSERT INTO n VALUES (1, 7), (2, 8)")
     con.execute("CREATE UNIQUE INDEX n_k ON n (k)")
     assert con.execute("SELECT id FROM n WHERE k = 8").fetchall() == [(2,)]
+    con.execute("CREATE INDEX n_k2 ON n (k, id)")
+    con.execute("DROP INDEX n_k")
+    assert con.execute("SELECT id FROM n WHERE k = 8").fetchall() == [(2,)]
+    con.execute("DROP INDEX n_k2")
+    con.execute("CREATE UNIQUE INDEX n_k ON n (k)")
     con.commit()
     assert con.execute("SELECT id FROM n WHERE k = 8").fetchall() == [(2,)]
     assert sqlstate(con, "INSERT INTO n VALUES (3, 7)") == "23505"

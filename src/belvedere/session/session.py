@@ -353,9 +353,7 @@ class Session:
                 self.check_constraints(transaction, transaction.changes_since(savepoint))
             return result
         except BaseException:
-            if savepoint is not None and not transaction.ended:
-                transaction.rollback_to(savepoint)
-            self._failed_statement()
+            self._failed_statement()  # its changes go with the transaction, or by ROLLBACK TO
             raise
 
     def check_constraints(self, transaction: Transaction, changes: tuple[RowChange, ...]) -> None:
