@@ -105,7 +105,7 @@ def to_values(column: pa.ChunkedArray, sql_type: SqlType) -> list[Any]:
         case Kind.TIMESTAMP | Kind.TIMESTAMPTZ:
             zone = None if kind is Kind.TIMESTAMP else datetime.UTC
             epoch = datetime.datetime(1970, 1, 1, tzinfo=zone)
-            found = column.cast("timestamp[us]" if zone is None else "timestamp[us, tz=UTC]")
+            found = column.cast("timestamp[us]")  # the instant in UTC, whatever the zone
             return _each(
                 found.cast("int64").to_pylist(),
                 lambda v: epoch + datetime.timedelta(microseconds=v),
