@@ -14,7 +14,7 @@ from belvedere.codec import accumulator
 from belvedere.codec.keyspace import row_prefix
 from belvedere.config import Config, Durability
 from belvedere.database import Database
-from belvedere.errors import Error, InvalidInput, Unavailable
+from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn.border import SERIALIZABLE, LockRequest, Reader, RowChange, Writer
 from belvedere.txn.commit.batch import DerivedRows
@@ -194,6 +194,28 @@ def test_a_busy_section_is_not_waited_for_beyond_its_deadline() -> None:
 
         database.commits.exclusively(inside)
         put(database, "product", (1, "x"))
+
+
+def test_housekeeping_that_fails_does_not_undo_the_commit_it_came_after(
+    memory_shop: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A Retry out of a commit that happened would be answered by making it again."""
+    kept_house: list[int] = []
+
+    def housekeeping() -> None:
+        kept_house.append(memory_shop.position)
+        if len(kept_house) == 1:
+            raise Retry("lost a race of its own")
+
+    monkeypatch.setattr("belvedere.txn.commit.batch.HOUSEKEEPING_EVERY", 1)
+    monkeypatch.setattr(memory_shop.commits, "_housekeeping", housekeeping)
+    before = memory_shop.position
+    put(memory_shop, "product", (1, "once"))
+    assert memory_shop.position == before + 1
+    assert isinstance(memory_shop.commits.housekeeping_failure, Retry)
+    put(memory_shop, "product", (2, "twice"))
+    assert memory_shop.commits.housekeeping_failure is None
+    assert kept_house == [before + 1, before + 2]
 
 
 # -- rows that are not logged -----------------------------------------------------------------

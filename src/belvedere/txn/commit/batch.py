@@ -69,6 +69,7 @@ class BatchCommit:
         self._clock_us = clock_us
         self._participants_for = participants_for
         self._housekeeping = housekeeping
+        self.housekeeping_failure: Error | None = None
         self._section = threading.Lock()
         self._section_wait_s = config.section_wait_ms_max / 1000
         self._group = GroupSync(visibility, store.sync, anchor) if anchor else None
@@ -99,8 +100,17 @@ class BatchCommit:
         if failpoints.armed:
             failpoints.hit("acknowledge.before")
         if not state.position % HOUSEKEEPING_EVERY:
-            self._housekeeping()
+            self._keep_house()
         return make(Committed, (state.position, time))
+
+    def _keep_house(self) -> None:
+        """The commit is done: what fails here is not told to whoever made it, or it would be made
+        again."""
+        try:
+            self._housekeeping()
+            self.housekeeping_failure = None
+        except Error as error:
+            self.housekeeping_failure = error
 
     def outcome(self, transaction: bytes) -> int | None:
         """The position of a recent commit of this process, if it is one."""
