@@ -183,8 +183,7 @@ def written(record: Record, answer: Answer) -> list[str]:
     types = record.types if len(record.types) == width else "T" * width
     sort = "" if record.sort == "nosort" else f" {record.sort}"
     rows = [
-        "\t".join(render(letter, value) for letter, value in zip(types, row))
-        for row in answer.rows
+        "\t".join(render(letter, value) for letter, value in zip(types, row)) for row in answer.rows
     ]
     if record.sort == "rowsort":
         rows.sort()

@@ -59,7 +59,9 @@ class Difference:
 
     def __str__(self) -> str:
         known = " (known)" if self.known else ""
-        head = f"{self.file}:{self.line} {self.tier}{known}: expected {self.expected}, got {self.got}"
+        head = (
+            f"{self.file}:{self.line} {self.tier}{known}: expected {self.expected}, got {self.got}"
+        )
         return f"{head}\n    {self.sql[:400]}"
 
 
@@ -274,7 +276,9 @@ def _run_all(paths: Sequence[Path], options: argparse.Namespace) -> int:
             reports.append(future.result())
             _show(reports[-1], options.show)
     known = sum(report.known for report in reports)
-    print(f"{sum(r.run for r in reports)} run, {sum(r.equal for r in reports)} equal, {known} known")
+    print(
+        f"{sum(r.run for r in reports)} run, {sum(r.equal for r in reports)} equal, {known} known"
+    )
     return 0 if all(report.ok for report in reports) else 1
 
 

@@ -35,7 +35,10 @@ def rows_of(node: n.Node, context: Context) -> float:
             inner = rows_of(node.input, context)
             return max(MINIMUM, inner * selectivity(node.condition, node.input, context))
         case n.Join():
-            return _join(node, context)
+            known = context.join_rows.get(id(node))
+            if known is None:
+                known = context.join_rows[id(node)] = (node, _join(node, context))
+            return known[1]
         case n.Aggregate():
             return _groups(node, context)
         case n.Limit() | n.TopN():

@@ -25,7 +25,7 @@ from belvedere.sql.rules.estimates import rows_of
 from belvedere.sql.rules.push_predicates import join_key
 from belvedere.types import BOOLEAN
 
-INPUTS_MAX = 24
+INPUTS_MAX = 100
 
 
 def order_joins(plan: n.Node, context: Context) -> n.Node:
@@ -102,22 +102,24 @@ class _Order:
 
     def extended(self, node: n.Node, order: list[int], done: set[int]) -> n.Node:
         """The node joined with the best of the inputs that are left."""
-        best: tuple[bool, float, int, n.Join] | None = None
-        for i in range(len(self.leaves)):
-            if i in order:
-                continue
-            ready = self.ready(order, done, i)
-            reads = [self.conditions[k][1] for k in ready]
-            connected = any(i in used and len(used) > 1 for used in reads)
-            joined = self.joined(node, order, i, ready)
-            rank = (not connected, rows_of(joined, self.context), i)
-            if best is None or rank < best[:3]:
+        left = [i for i in range(len(self.leaves)) if i not in order]
+        ready = {i: self.ready(order, done, i) for i in left}
+        connected = [i for i in left if self.connects(i, ready[i])]
+        best: tuple[float, int, n.Join] | None = None
+        for i in connected or left:
+            joined = self.joined(node, order, i, ready[i])
+            rank = (rows_of(joined, self.context), i)
+            if best is None or rank < best[:2]:
                 best = (*rank, joined)
         assert best is not None
-        chosen = best[2]
-        done.update(self.ready(order, done, chosen))
+        chosen = best[1]
+        done.update(ready[chosen])
         order.append(chosen)
-        return best[3]
+        return best[2]
+
+    def connects(self, i: int, ready: list[int]) -> bool:
+        reads = [self.conditions[k][1] for k in ready]
+        return any(i in used and len(used) > 1 for used in reads)
 
     def ready(self, order: list[int], done: set[int], i: int) -> list[int]:
         have = {*order, i}
