@@ -318,3 +318,22 @@ def test_forgetting_announces_waits_out_the_grace_and_only_then_removes() -> Non
             sent = execute(bench.store, operation)
     assert seen == ["floor", "grace", "remove", "remove", "floor"]
     assert len(bench.store.get(Get(key("x"), all_versions=True))) == 2, "marker and one value"
+
+
+def test_a_dead_writer_below_the_log_floor_is_settled_and_its_locks_go() -> None:
+    bench = Bench(lease_seconds=10.0)
+    step, sent = commit.commit(bench.node(1), work("a", 0, "x")), None
+    while not isinstance(operation := step.send(sent), Acknowledge):
+        sent = 0.0 if isinstance(operation, Now) else None
+        if not isinstance(operation, Now | Begin | Pause):
+            sent = execute(bench.store, operation)
+    reader = bench.node(2)
+    at = latest(bench, reader)
+    bench.run(forget(reader, TABLE, b"\x11", at, at))
+    bench.run(sweep.sweep(reader))
+    bench.now += 11.0
+    before = dict(bench.store.rows())
+    assert bench.run(sweep.sweep(reader)) == 1
+    changed = {row for row, state in bench.store.rows().items() if before.get(row) != state}
+    assert changed == {root("x")}, "no marker is written where a record was"
+    assert bench.run(sweep.held_locks()) == []

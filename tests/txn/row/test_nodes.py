@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from random import Random
 
 import pytest
 
+from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
+from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Writer
+from belvedere.txn.row import layout, sweep
 from belvedere.txn.row.node import Settings
 from belvedere.txn.transaction import Transaction
 from tests.txn.row.nodes import RowDatabase
@@ -82,6 +86,54 @@ def test_a_parent_deleted_by_another_node_is_missed_by_its_child() -> None:
     second.run(lambda txn: insert(txn, "line", (1, 1, 5)))
     with pytest.raises(Error):
         other.commit()
+
+
+class Watching(RowDatabase):
+    """Notes the kinds of the locks held while a commit is checked, as a participant of its own."""
+
+    held: tuple[str, ...] = ()
+
+    def participants_for(
+        self, catalog: Catalog, relations: frozenset[int]
+    ) -> tuple[Participant, ...]:
+        return (*super().participants_for(catalog, relations), Watcher(self))
+
+
+class Watcher:
+    def __init__(self, database: Watching) -> None:
+        self._database = database
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Sequence[LockRequest]:
+        return ()
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        rows = [row for row, _ in self._database.commits.run(sweep.held_locks())]
+        self._database.held = tuple(layout.LOCK_KINDS[row[1]] for row in rows)
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        """Nothing is derived."""
+
+
+@pytest.mark.parametrize(
+    ("name", "row", "expected"),
+    [
+        ("product", (9, "p"), ("root",)),
+        ("customer", (9, "e", "c"), ("root", "claim")),
+        ("orders", (9, 1, None), ("root", "claim")),
+        ("line", (9, 1, 5), ("root", "claim", "parent", "parent")),
+    ],
+)
+def test_a_commit_takes_the_locks_it_needs_and_no_more(
+    name: str, row: tuple[object, ...], expected: tuple[str, ...]
+) -> None:
+    """Root of the row, claims of keys the root does not imply, guards of parents."""
+    node = Watching()
+    setup = [("customer", (1, "a", "x")), ("orders", (1, 1, None)), ("product", (5, "p"))]
+    create_shop(node)  # type: ignore[arg-type]
+    for table_name, each in setup:
+        node.run(lambda txn, t=table_name, each=each: insert(txn, t, each))
+    node.run(lambda txn: insert(txn, name, row))
+    assert node.held == expected
 
 
 def transfer(txn: Transaction, random: Random) -> None:
