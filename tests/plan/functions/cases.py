@@ -18,7 +18,9 @@ from belvedere.plan.functions.function import (
 )
 from belvedere.plan.functions.registry import registry, resolve
 from belvedere.types import Kind, SqlType
-from tests.plan.functions.corpus import INPUTS, POLYMORPHIC, SPECIAL, VALUES
+from tests.plan.functions.arguments import SPECIAL
+from tests.plan.functions.corpus import POLYMORPHIC, VALUES
+from tests.plan.functions.inputs import INPUTS
 
 FULL = os.environ.get("BELVEDERE_PROFILE") == "full"
 SEED = int(os.environ.get("BELVEDERE_SEED", "20261115"))
