@@ -40,7 +40,11 @@ from belvedere.txn.backup import back_up, restore
 from belvedere.txn.border import SNAPSHOT, Committed, Isolation, Participant, Reader
 from belvedere.txn.commit.batch import BatchCommit
 from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.constraints import foreign_key_participants
+from belvedere.txn.constraints import (
+    added_foreign_keys,
+    foreign_key_participants,
+    require_parents,
+)
 from belvedere.txn.history.past import PastReader
 from belvedere.txn.history.undo import UndoIndex
 from belvedere.txn.identity import SCRATCH_DIRECTORY
@@ -205,18 +209,33 @@ class Database:
         Returns when the indexes and views it made are filled; when that fails, they are gone
         again."""
         made: list[int] = []
+        keys: list[tuple[int, str]] = []
 
         def apply(transaction: Transaction) -> T:
             edit = Edit(transaction.catalog)
             result = change(edit)
+            self.keeper.require_kept(edit.before, edit.catalog)
             made[:] = [i.id for i in unfinished(edit.catalog) if i.id >= edit.before.head.next_id]
+            keys[:] = added_foreign_keys(edit.before, edit.catalog)
             apply_edit(transaction, edit)
             return result
 
         result = self.run(apply)
         for id_ in made:
             self._finish(id_, made)
+        if keys:
+            self._require_parents(keys)
         return result
+
+    def _require_parents(self, keys: list[tuple[int, str]]) -> None:
+        """Hold new foreign keys against the rows that were there; one that is broken goes again."""
+        try:
+            with self.begin() as reader:
+                for table, name in keys:
+                    require_parents(reader.catalog, table, name, reader)
+        except BaseException:
+            self.change_schema(partial(_drop_foreign_keys, keys))
+            raise
 
     def _finish(self, id_: int, made: list[int]) -> None:
         """Fill an index or view and let it be read; on failure drop all that were made with it."""
@@ -273,18 +292,21 @@ class Database:
         schema: str = "public",
         options: dict[str, str] | None = None,
         columns: Sequence[str] = (),
+        reads: Sequence[int] = (),
     ) -> int:
         """Define a materialized view, with the indexes its maintenance wants; returns when it is
-        filled."""
+        filled. `reads` are the views that its definition names."""
 
         def create(edit: Edit) -> int:
             wanted = self.keeper.define(
-                edit.catalog, name, schema, definition, maintenance, options, columns
+                edit.catalog, name, schema, definition, maintenance, options, columns, reads
             )
+            shared = self.keeper.shared_indexes(edit.catalog, wanted)
             made = [
                 self._helping_index(edit, wish) for wish in self.keeper.wishes(edit.catalog, wanted)
             ]
-            return edit.create_view(replace(wanted, auxiliaries=tuple(made)))
+            auxiliaries = tuple(dict.fromkeys([*shared, *made]))
+            return edit.create_view(replace(wanted, auxiliaries=auxiliaries))
 
         return self.change_schema(create)
 
@@ -318,16 +340,12 @@ class Database:
 
     def catch_up(self, view: View) -> int:
         """Bring a deferred view to what is published now; returns the position it is at."""
-        error = self.view_errors.get(view.id)
-        if error is not None:
-            raise error
-        return self.keeper.catch_up(self.commits, self.log, view)
+        reached = self.keeper.catch_up(self.commits, self.log, view)
+        self.view_errors.pop(view.id, None)
+        return reached
 
     def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader:
         """The transaction with deferred views brought to its position, for one read."""
-        for view in views:
-            if view.id in self.view_errors:
-                raise self.view_errors[view.id]
         return self.keeper.with_pending(self.log, transaction, views)
 
     def at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]:
@@ -343,7 +361,12 @@ class Database:
             try:
                 self.catch_up(view)
             except Error as error:
-                self.view_errors[view.id] = error
+                if not self._closed and not is_dropped(self.catalog.objects.get(view.id, view)):
+                    self.view_errors[view.id] = error
+            except Exception as error:  # noqa: BLE001 (a fault of ours: the other views go on)
+                self.view_errors[view.id] = Unavailable(
+                    "maintenance of a view failed", sqlstate="XX000", detail=repr(error)
+                )
 
     def table(self, name: str, schema: str = "public") -> CompiledTable:
         catalog = self.catalog
@@ -486,6 +509,11 @@ class Database:
 
 def _given(rows: list[Write], reader: Reader) -> list[Write]:
     return rows
+
+
+def _drop_foreign_keys(keys: list[tuple[int, str]], edit: Edit) -> None:
+    for table, name in keys:
+        edit.drop_foreign_key(table, name)
 
 
 def participants(

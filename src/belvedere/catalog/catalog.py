@@ -155,7 +155,7 @@ class Catalog:
     def _views_by_input(self) -> dict[int, tuple[View, ...]]:
         found: dict[int, tuple[View, ...]] = {}
         for view in self.views:
-            for relation in view.inputs:
+            for relation in (*view.inputs, *view.reads):
                 found[relation] = (*found.get(relation, ()), view)
         return found
 

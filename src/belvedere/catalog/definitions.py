@@ -111,13 +111,15 @@ class SequenceDefinition:
 
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
-    """A view: `columns` are (name, type) of its query, `inputs` the relations it reads; `stored`,
-    `key_columns` and `amounts` say how it is kept (catalog.model.View)."""
+    """A view: `columns` are (name, type) of its query, `inputs` the tables it is made of, `reads`
+    the views it names; `stored`, `key_columns` and `amounts` say how it is kept
+    (catalog.model.View)."""
 
     name: str
     definition: str
     columns: tuple[tuple[str, SqlType], ...]
     inputs: tuple[int, ...] = ()
+    reads: tuple[int, ...] = ()
     stored: tuple[tuple[str, SqlType], ...] = ()
     key_columns: int = 0
     amounts: int = 1

@@ -362,7 +362,7 @@ class Edit:
         if set(slots) == set(parent.primary_key) and not parent.columns[slots[0]].hidden:
             return None
         for index in self.catalog.indexes_of(parent.id):
-            plain = index.unique and index.where is None
+            plain = index.unique and index.where is None and index.state is State.READY
             if plain and {part.slot for part in index.parts} == set(slots):
                 return index.id
         raise InvalidInput("no unique constraint matches the referenced columns", sqlstate="42830")
@@ -403,6 +403,8 @@ class Edit:
                 definition=wanted.definition,
                 columns=view_columns(wanted.columns),
                 inputs=wanted.inputs,
+                widths=tuple(len(self.catalog.table(id_).columns) for id_ in wanted.inputs),
+                reads=wanted.reads,
                 stored=view_columns(wanted.stored),
                 key_columns=wanted.key_columns,
                 amounts=wanted.amounts,
@@ -468,11 +470,12 @@ class Edit:
         self._drop_auxiliaries(view)
 
     def _drop_auxiliaries(self, view: View) -> None:
-        """Drop the indexes made for this view, unless another view may use them too."""
+        """Drop the indexes that were made for views and that no other view uses."""
+        used = {id_ for other in self.catalog.views for id_ in other.auxiliaries}
         for id_ in view.auxiliaries:
             index = self.catalog.get(id_)
-            if isinstance(index, Index) and not is_dropped(index):
-                if not self.catalog.views_over(index.table):
+            if isinstance(index, Index) and not is_dropped(index) and id_ not in used:
+                if not self._users_of(id_):
                     self._mark_dropped(index)
 
     def _mark_dropped(self, item: Table | Index | View) -> None:

@@ -189,8 +189,10 @@ class PlainView(Object, frozen=True, omit_defaults=True, tag="plain view", kw_on
 
 
 class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True):
-    """A materialized view. `inputs` are the relations its definition reads; `group` its
-    maintenance group (0: immediate); `options` what WITH (..) said, as given.
+    """A materialized view. `inputs` are the tables it is made of, `widths` the number of columns
+    each had when the view was defined (its definition sees no later ones); `reads` the views that
+    its definition names; `group` its maintenance group (0: immediate); `options` what WITH (..)
+    said, as given.
 
     It is kept as linear state (codec.state): rows of `stored` columns, the first `key_columns` of
     them the key, each with `amounts` numbers, the first of which counts rows."""
@@ -198,6 +200,8 @@ class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True):
     definition: str
     columns: tuple[Column, ...]
     inputs: tuple[int, ...]
+    widths: tuple[int, ...] = ()
+    reads: tuple[int, ...] = ()
     stored: tuple[Column, ...] = ()
     key_columns: int = 0
     amounts: int = 1

@@ -72,6 +72,7 @@ class Host(Protocol):
         schema: str = "public",
         options: dict[str, str] | None = None,
         columns: Sequence[str] = (),
+        reads: Sequence[int] = (),
     ) -> int: ...
 
     def catch_up(self, view: View) -> int: ...

@@ -22,10 +22,14 @@ from belvedere.sql.bind.statement import TEXTS, bind_statement
 from belvedere.sql.parse.script import parse_script
 from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.decorrelate import decorrelate
+from belvedere.sql.rules.prune_columns import prune_columns
+from belvedere.sql.rules.push_predicates import push_predicates
+from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
 from belvedere.types import BIGINT, BOOLEAN, TEXT, Row
+from belvedere.views.keep import pinned
 from belvedere.views.read import views_in, with_views
 
 if TYPE_CHECKING:
@@ -45,16 +49,24 @@ VERIFIED = (
 def bind_definition(catalog: Catalog, text: str) -> n.Node:
     """The plan of a view's definition, over base tables, with sub-queries joined where they can
     be."""
-    return decorrelate(written(catalog, text), Context(catalog, TEXTS))
+    plan, context = written(catalog, text), Context(catalog, TEXTS)
+    for rule in (decorrelate, push_predicates, simplify_projects, prune_columns, simplify_projects):
+        plan = rule(plan, context)
+    return plan
 
 
 def written(catalog: Catalog, text: str) -> n.Node:
     """The plan of a query as it is written, over base tables."""
+    plan = _bound(catalog, text)
+    return with_views(catalog, plan, lambda v: written(pinned(catalog, v), v.definition))
+
+
+def _bound(catalog: Catalog, text: str) -> n.Node:
     (parsed,) = parse_script(text)
     bound = bind_statement(parsed.tree, catalog)
     if not isinstance(bound, DataPlan) or bound.changes:
         raise InvalidInput("a view is defined by a query", sqlstate="42601")
-    return with_views(catalog, bound.plan, lambda view: written(catalog, view.definition))
+    return bound.plan
 
 
 # -- creating --------------------------------------------------------------------------------------
@@ -78,8 +90,14 @@ def create_view(session: Session, statement: d.CreateMaterializedView) -> Result
         schema=schema,
         options=options,
         columns=[column.name for column in statement.columns],
+        reads=_views_named(session.catalog, statement.query),
     )
     return Result("CREATE MATERIALIZED VIEW")
+
+
+def _views_named(catalog: Catalog, text: str) -> tuple[int, ...]:
+    """The materialized views a definition names."""
+    return tuple(view.id for view in views_in(catalog, _bound(catalog, text)))
 
 
 def _maintenance(options: dict[str, str]) -> Maintenance:
@@ -154,7 +172,7 @@ def verify(session: Session, view: View) -> Row:
     with host.begin() as transaction:
         catalog = transaction.catalog
         tables, position = host.at_watermark(transaction, view)
-        definition = written(catalog, view.definition)
+        definition = written(pinned(catalog, view), view.definition)
         choice = Choice(Tier.DUCKDB, "verify", 0)
         recomputed = compile_for(catalog, definition, choice, session.shared.engine)
         reading = compile_plan(catalog, host.keeper.reading(catalog, view))

@@ -12,12 +12,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, cast
 
+import msgspec
+
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
 from belvedere.codec import keyspace
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
 from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange, Writer
@@ -47,6 +49,18 @@ def no_queries(catalog: Catalog, text: str) -> n.Node:
     raise Unsupported("view without the SQL part", definition=text)
 
 
+def pinned(catalog: Catalog, view: View) -> Catalog:
+    """The catalog as the view's definition sees it: columns that came later are hidden."""
+    changed: dict[int, model.AnyObject | None] = {}
+    for id_, width in zip(view.inputs, view.widths):
+        table = catalog.table(id_)
+        if len(table.columns) > width:
+            later = [msgspec.structs.replace(c, hidden=True) for c in table.columns[width:]]
+            columns = (*table.columns[:width], *later)
+            changed[id_] = msgspec.structs.replace(table, columns=columns)
+    return catalog.replaced(changed) if changed else catalog
+
+
 class _Ready(NamedTuple):
     """A view compiled, and what it was compiled against."""
 
@@ -61,7 +75,8 @@ def _uses(catalog: Catalog, view: View) -> object:
         (id_, catalog.objects[id_].version, [(i.id, i.version) for i in catalog.indexes_of(id_)])
         for id_ in view.inputs
     ]
-    return (view.definition, tables)
+    named = [(id_, catalog.get(id_)) for id_ in view.reads]
+    return (view.definition, tables, named)
 
 
 class Keeper:
@@ -87,7 +102,8 @@ class Keeper:
             uses = _uses(catalog, view)
             found = self._known.get(view.id)
             if found is None or found.uses != uses:
-                compiled = compile_view(self._bind(catalog, view.definition))
+                compiled = compile_view(self._bind(pinned(catalog, view), view.definition))
+                _require_same_form(view, compiled)
                 maintainer = Maintainer(catalog, view, compiled, self.indexes)
                 found = self._known[view.id] = _Ready(uses, compiled, maintainer)
             catalog.memo[memo_key] = found
@@ -102,6 +118,7 @@ class Keeper:
         maintenance: Maintenance = Maintenance.IMMEDIATE,
         options: dict[str, str] | None = None,
         columns: Sequence[str] = (),
+        reads: Sequence[int] = (),
     ) -> ViewDefinition:
         """The catalog definition of a view over this query; Unsupported when it cannot be kept."""
         plan = self._bind(catalog, text)
@@ -117,6 +134,7 @@ class Keeper:
             definition=text,
             columns=tuple(zip(names, (f.type for f in plan.fields), strict=True)),
             inputs=inputs_of(compiled.tree),
+            reads=tuple(reads),
             stored=tuple((f"{i} {f.name}", f.type) for i, f in enumerate(compiled.stored)),
             key_columns=compiled.key_columns,
             amounts=compiled.amounts,
@@ -124,12 +142,38 @@ class Keeper:
             options=options or {},
         )
 
+    def require_kept(self, before: Catalog, catalog: Catalog) -> None:
+        """Refuse a catalog under which a view would no longer be what it is."""
+        for view in catalog.views:
+            try:
+                self._ready(catalog, view)
+                for plain in _changed_plain_views(before, catalog):
+                    # A definition that does not name it can be bound without it.
+                    self._bind(before.replaced({plain: None}), view.definition)
+            except (InvalidInput, Unsupported, Unavailable) as error:
+                raise InvalidInput(
+                    "cannot change this because a view depends on it",
+                    sqlstate="2BP01",
+                    detail=f"view {view.name}: {error.message}",
+                    hint="drop the view first",
+                    view=view.name,
+                ) from error
+
     def wishes(self, catalog: Catalog, wanted: ViewDefinition) -> tuple[Wish, ...]:
         """The indexes that would spare the view's maintenance a scan, the shortest for each
         table and set of columns."""
         compiled = compile_view(self._bind(catalog, wanted.definition))
         found = wishes_of(catalog, compiled.tree)
         return tuple(dict.fromkeys(Wish(wish.relation, wish.slots[:1]) for wish in found))
+
+    def shared_indexes(self, catalog: Catalog, wanted: ViewDefinition) -> list[int]:
+        """Indexes of the view's tables that were made for other views: it may use them too."""
+        found = [id_ for other in catalog.views for id_ in other.auxiliaries]
+        return [
+            id_
+            for id_ in found
+            if isinstance(index := catalog.get(id_), model.Index) and index.table in wanted.inputs
+        ]
 
     def participants(
         self, catalog: Catalog, relations: frozenset[int], log: Log
@@ -215,6 +259,28 @@ class Keeper:
     def reading(self, catalog: Catalog, view: View) -> n.Node:
         """A plan for the view's rows, over its stored state."""
         return self.compiled(catalog, view).reading(view.id)
+
+
+def _changed_plain_views(before: Catalog, catalog: Catalog) -> list[int]:
+    return [
+        id_
+        for id_, item in before.objects.items()
+        if isinstance(item, model.PlainView) and catalog.get(id_) is not item
+    ]
+
+
+def _require_same_form(view: View, compiled: Compiled) -> None:
+    """The stored state must be what the definition is compiled to now."""
+    stored = tuple(column.type for column in view.stored)
+    made = tuple(field.type for field in compiled.stored)
+    inputs = set(inputs_of(compiled.tree))
+    if stored != made or view.amounts != compiled.amounts or inputs != set(view.inputs):
+        raise Unavailable(
+            "view is kept in another form than its definition asks for",
+            sqlstate="55000",
+            hint="drop the view and create it again",
+            name=view.name,
+        )
 
 
 class Flip:

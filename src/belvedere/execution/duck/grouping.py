@@ -105,7 +105,7 @@ def lower_partials(lowering: Lowering, node: n.Aggregate, outer: Outer) -> Parti
         texts.append(f"CAST(GROUPING({', '.join(groups[i][0] for i in grouping)}) AS INTEGER)")
         types.append(INTEGER)
         columns.append((1, None))
-    listed = ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) or "1 AS nothing"
+    listed = ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) or "count(*) AS nothing"
     text = f"SELECT {listed} FROM {inputs.source()}{_group_by(node, [t for t, _ in groups])}"
     return Partials(Query(text, tuple(types)), tuple(columns))
 
