@@ -475,7 +475,7 @@ def test_cascade_drops_foreign_keys_with_their_indexes_and_views(two: Catalog) -
 
     def views(edit: Edit) -> None:
         first = edit.create_view(ViewDefinition("v", "", (("a", TEXT),), (parent_id,)))
-        edit.create_view(ViewDefinition("w", "", (("a", TEXT),), (first,)))
+        edit.create_view(ViewDefinition("w", "", (("a", TEXT),), (parent_id,), (first,)))
 
     before = applied(two, views)
     assert refused(before, lambda e: e.drop_table(parent_id), "2BP01").detail == (
