@@ -65,6 +65,8 @@ PARTS = (
     Part("interfaces"),
     Part("remote"),
     Part("benchmarks", fast=False),
+    Part("slt", fast=False),
+    Part("properties", fast=False),
     Part("simulation", fast=False),
 )
 

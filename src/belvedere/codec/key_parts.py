@@ -34,6 +34,7 @@ from belvedere.types import Kind, SqlType
 
 _SIGN = 1 << 63
 _ALL = (1 << 64) - 1
+_NAN = 0x7FF8 << 48
 _SPAN_SIGN = 1 << 127
 
 _TO_INTEGER = {
@@ -150,7 +151,7 @@ def _float(descending: bool) -> Part:
     return Part(
         prepare=(
             "if {v}.__class__ is not float: {v} = floating({v})",
-            f"n = number_of_bytes(double({{v}}{plus_zero}))[0] if {{v}} == {{v}} else {0x7FF8 << 48}",
+            f"n = number_of_bytes(double({{v}}{plus_zero}))[0] if {{v}} == {{v}} else {_NAN}",
         ),
         number=f"{ascending} ^ {_ALL}" if descending else ascending,
         read=(

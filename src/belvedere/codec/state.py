@@ -1,7 +1,7 @@
 """Linear view state as rows: the payload's columns by slot, and the amounts behind them.
 
-The value format is `codec.accumulator`'s. With this layout a scan treats the state of a view like the
-rows of a table.
+The value format is `codec.accumulator`'s. With this layout a scan treats the state of a view like
+the rows of a table.
 """
 
 from __future__ import annotations

@@ -23,7 +23,16 @@ T = TypeVar("T")
 class SnapshotReader:
     """The store as of a snapshot: what it holds now, with later batches undone."""
 
-    __slots__ = ("_batch", "_get", "_latch", "_store", "_undo", "_undo_entries", "catalog", "position")
+    __slots__ = (
+        "_batch",
+        "_get",
+        "_latch",
+        "_store",
+        "_undo",
+        "_undo_entries",
+        "catalog",
+        "position",
+    )
 
     def __init__(
         self, store: BatchStore, undo: UndoIndex, latch: threading.Lock, snapshot: Snapshot
