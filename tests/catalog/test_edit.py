@@ -479,9 +479,8 @@ def test_cascade_drops_foreign_keys_with_their_indexes_and_views(two: Catalog) -
 
     before = applied(two, views)
     assert refused(before, lambda e: e.drop_table(parent_id), "2BP01").detail == (
-        "constraint child_up_fkey on child, view v"
+        "constraint child_up_fkey on child, view v, view w"
     )
-    assert refused(before, lambda e: e.drop_view(id_of(e, "v")), "2BP01").detail == "view w"
     after = applied(before, lambda edit: edit.drop_table(parent_id, cascade=True))
     assert [table.name for table in after.tables] == ["child"]
     assert after.expect(Table, "child").foreign_keys == ()

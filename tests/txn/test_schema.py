@@ -207,6 +207,61 @@ def test_a_build_that_fails_takes_back_all_that_was_made_with_it(shop: Database)
     put(shop, "product", (3, "b", None))
 
 
+def test_a_foreign_key_over_orphans_is_refused_and_leaves_nothing(shop: Database) -> None:
+    shop.change_schema(lambda edit: edit.create_table(table_of("c", column("id"), column("up"))))
+    id_ = table(shop, "c").table.id
+    put(shop, "product", (1, "a"))
+    put(shop, "c", (1, 1), (2, 404), (3, None))
+    with pytest.raises(InvalidInput) as refused:
+        shop.change_schema(lambda edit: edit.add_foreign_key(id_, foreign_key("up", "product")))
+    assert refused.value.sqlstate == "23503"
+    assert table(shop, "c").table.foreign_keys == ()
+    assert shop.catalog.indexes_of(id_) == ()
+    shop.run(lambda txn: delete(txn, "c", 2))
+    shop.change_schema(lambda edit: edit.add_foreign_key(id_, foreign_key("up", "product")))
+    with pytest.raises(InvalidInput):
+        shop.run(lambda txn: delete(txn, "product", 1))
+
+
+def test_a_foreign_key_holds_while_the_index_of_its_children_is_built(shop: Database) -> None:
+    """The index does not know the row's child yet; the parent must stay all the same."""
+    shop.change_schema(lambda edit: edit.create_table(table_of("c", column("id"), column("up"))))
+    put(shop, "product", *[(id_, "p") for id_ in range(400)])
+    put(shop, "c", *[(id_, id_) for id_ in range(399)])
+    refused: list[str] = []
+
+    def meddle() -> None:
+        for id_ in (10, 390, 399):
+            try:
+                shop.run(lambda txn, id_=id_: delete(txn, "product", id_))
+            except InvalidInput as error:
+                refused.append(f"{id_} {error.sqlstate}")
+        failpoints.disarm()
+
+    failpoints.arm("backfill.chunk", "call", call=meddle)
+    id_ = table(shop, "c").table.id
+    shop.change_schema(lambda edit: edit.add_foreign_key(id_, foreign_key("up", "product")))
+    assert refused == ["10 23503", "390 23503"]
+
+
+def test_an_orphan_that_came_before_the_key_but_after_the_look_is_found(shop: Database) -> None:
+    """A client looks for orphans first, then adds the key; one is put in between."""
+    shop.change_schema(lambda edit: edit.create_table(table_of("c", column("id"), column("up"))))
+    id_ = table(shop, "c").table.id
+    late = shop.begin()
+    insert(late, "c", (1, 404))
+
+    def change(edit: Edit) -> None:
+        if not late.ended:
+            late.commit()
+        edit.add_foreign_key(id_, foreign_key("up", "product"))
+
+    with pytest.raises(InvalidInput) as refused:
+        shop.change_schema(change)
+    assert refused.value.sqlstate == "23503"
+    assert table(shop, "c").table.foreign_keys == ()
+
+
 def test_a_dropped_table_can_be_made_again_at_once(shop: Database) -> None:
     put(shop, "staff", (1, None))
     id_ = table(shop, "staff").table.id

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.graph import children_of
-from belvedere.catalog.model import ForeignKey, Table
+from belvedere.catalog.model import ForeignKey, State, Table
 from belvedere.catalog.relation import compiled_index, compiled_table
 from belvedere.errors import InvalidInput
 from belvedere.txn.border import LockRequest, Reader, RowChange, Writer
@@ -33,6 +33,26 @@ def foreign_key_participants(
         for table, key in (*mine, *children_of(catalog, relation)):
             found[table.id, key.name] = ForeignKeyParticipant(catalog, table, key)
     return tuple(found.values())
+
+
+def added_foreign_keys(before: Catalog, after: Catalog) -> tuple[tuple[int, str], ...]:
+    """The enforced foreign keys that tables got which may have rows: (table, name)."""
+    return tuple(
+        (table.id, key.name)
+        for table in after.tables
+        if isinstance(known := before.get(table.id), Table)
+        for key in table.foreign_keys
+        if key.enforced and key.name not in {k.name for k in known.foreign_keys}
+    )
+
+
+def require_parents(catalog: Catalog, table: int, name: str, reader: Reader) -> None:
+    """Raise 23503 when a row that is there breaks the foreign key. To be asked once the key is in
+    the catalog: from then on every commit keeps to it."""
+    child = catalog.table(table)
+    for key in child.foreign_keys:
+        if key.name == name:
+            ForeignKeyParticipant(catalog, child, key).check_all(reader)
 
 
 class ForeignKeyParticipant:
@@ -65,6 +85,12 @@ class ForeignKeyParticipant:
             if change.relation == self._key.parent and self._leaves(change):
                 self._require_no_children(change, reader)
 
+    def check_all(self, reader: Reader) -> None:
+        """Every row of the child's table has its parent."""
+        for batch in reader.scan_values(self._child.start, self._child.end):
+            for row in map(self._child.decode, batch):
+                self._require_parent(row, reader)
+
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         """A foreign key derives nothing."""
 
@@ -91,10 +117,23 @@ class ForeignKeyParticipant:
         values = self._referenced(change.old)
         if None in values or self._still_there(change, values, reader):
             return
+        if self._has_children(values, reader):
+            raise self._violated("the row is still referenced", values)
+
+    def _has_children(self, values: tuple[object, ...], reader: Reader) -> bool:
+        if self._children.index.state is not State.READY:
+            return self._has_children_in_table(values, reader)  # the index does not know them all
         start, end = self._children.key.prefix_range(values)
         assert end is not None
-        if next(reader.scan(start, end, limit=1), None) is not None:
-            raise self._violated("the row is still referenced", values)
+        return next(reader.scan(start, end, limit=1), None) is not None
+
+    def _has_children_in_table(self, values: tuple[object, ...], reader: Reader) -> bool:
+        child, slots = self._child, self._key.columns
+        for batch in reader.scan_values(child.start, child.end):
+            for row in map(child.decode, batch):
+                if tuple([row[slot] for slot in slots]) == values:
+                    return True
+        return False
 
     def _still_there(self, change: RowChange, values: tuple[object, ...], reader: Reader) -> bool:
         """Whether another row carries the same referenced values now (only by a unique index)."""
