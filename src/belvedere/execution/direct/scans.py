@@ -174,12 +174,37 @@ def _by_index(context: Context, node: n.Scan, access: paths.Access) -> Fetch:
     decode = compiled.layout.projector(node.slots)
     primary = index.layout.projector(index.primary_key)
     encode = compiled.key.encode
+    if index.index.unique and access.whole and _all_equal(access):
+        return _by_unique(context, access, index, lambda entry: encode(primary(entry)), decode)
 
     def fetch(run: Run, row: Row) -> Iterator[Row]:
         for entries in _scanned(run, ranges(run, row), access.reverse):
             keys = [encode(primary(entry)) for entry in entries]
             for at in range(0, len(keys), FETCH_ROWS):
                 yield from fetched(run.reader, keys[at : at + FETCH_ROWS], decode)
+
+    return fetch
+
+
+def _all_equal(access: paths.Access) -> bool:
+    return all(isinstance(part, paths.OnePart) for part in access.parts)
+
+
+def _by_unique(
+    context: Context,
+    access: paths.Access,
+    index: CompiledIndex,
+    key_of: Callable[[bytes], bytes],
+    decode: Callable[[bytes], Row],
+) -> Fetch:
+    """At most one entry, under the values alone: one get for it and one for its row."""
+    keys = keys_of(context, access, index.unique_key)
+
+    def fetch(run: Run, row: Row) -> Iterator[Row]:
+        for key in keys(run, row):
+            entry = run.reader.get(key)
+            if entry is not None:
+                yield from fetched(run.reader, [key_of(entry)], decode)
 
     return fetch
 
