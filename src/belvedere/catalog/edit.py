@@ -456,7 +456,8 @@ class Edit:
         for other, key in users:
             self.drop_foreign_key(other.id, key.name)
         for view in views:
-            self.drop_view(view.id, cascade=True)
+            if not is_dropped(self.catalog.objects[view.id]):  # with a view it stood on
+                self.drop_view(view.id, cascade=True)
 
     def drop_view(self, id_: int, *, cascade: bool = False) -> None:
         view = self.catalog.get(id_)
