@@ -206,7 +206,7 @@ def test_a_key_and_another_condition_must_both_hold(con: belvedere.Connection) -
         assert con.execute("DELETE FROM t WHERE id = ? AND name = ?", (1, "bob")).rowcount == 0
 
 
-@pytest.mark.parametrize("count", [63, 64, 65, 1_087, 1_088, 1_089, 3_000])
+@pytest.mark.parametrize("count", [63, 64, 65, 319, 320, 321, 1_343, 1_344, 1_345, 3_000])
 def test_ranges_of_every_length_are_read_once(con: belvedere.Connection, count: int) -> None:
     con.execute("CREATE TABLE n (id int PRIMARY KEY)")
     con.execute("INSERT INTO n SELECT * FROM generate_series(1, 3000)")
@@ -215,6 +215,8 @@ def test_ranges_of_every_length_are_read_once(con: belvedere.Connection, count: 
     assert [row[0] for row in con.execute(text, (count,))] == list(range(1, count + 1))
     backwards = [row[0] for row in con.execute(text + " DESC", (count,))]
     assert backwards == list(range(count, 0, -1))
+    limited = con.execute(text + " LIMIT ? OFFSET 3", (3_000, count)).fetchall()
+    assert [row[0] for row in limited] == list(range(4, min(count + 3, 3_000) + 1))
 
 
 def test_several_statements_in_one_text_give_the_last_result(con: belvedere.Connection) -> None:

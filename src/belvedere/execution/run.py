@@ -94,6 +94,7 @@ class Run:
         "parent",
         "reader",
         "services",
+        "wanted",
     )
 
     def __init__(
@@ -113,6 +114,7 @@ class Run:
         self.parent: Run | None = None
         self.cache: dict[int, Any] = {}
         self.ctes: dict[int, CteRows] = {}
+        self.wanted = 0  # how many rows a limit above lets through; only ever a hint
         self.changes: list[Write] = []  # they wait for the end of all reads
         self.deltas: Mapping[int, Sequence[Row]] = {}  # rows of Changes leaves, by relation
 
@@ -139,6 +141,7 @@ class Run:
         run.services = self.services
         run.interrupt = self.interrupt
         run.cache = {}
+        run.wanted = 0
         run.ctes = self.ctes
         run.changes = self.changes
         run.deltas = self.deltas

@@ -241,7 +241,7 @@ class Cursor:
         self._rows = result.rows
         self._at = 0
         self.rowcount = result.affected
-        if fields is not None and result.table is None:
+        if fields is not None and not result.plain and result.table is None:
             convert = outward(fields)
             if convert is not None:
                 self._rows = convert(result.rows)

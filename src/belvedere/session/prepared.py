@@ -24,7 +24,7 @@ from belvedere.session.parameters import converter
 from belvedere.session.shared import Shared
 from belvedere.session.statistics import StatementRecord
 from belvedere.sql.statements import DataPlan
-from belvedere.types import Row
+from belvedere.types import Kind, Row
 
 
 class Prepared:
@@ -37,6 +37,7 @@ class Prepared:
         "data",
         "deferred",
         "needs_environment",
+        "plain",
         "point_read",
         "point_write",
         "record",
@@ -63,6 +64,7 @@ class Prepared:
         self.record = record
         self.convert: Callable[[Sequence[Any]], Row] = converter(data.parameters)
         self.needs_environment = _uses_environment(data.plan)
+        self.plain = all(field.type.kind is not Kind.INTERVAL for field in data.plan.fields)
         self.point_read: PointRead | None = None
         self.point_write: PointWrite | None = None
         self.target = _target(data.plan)

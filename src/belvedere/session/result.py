@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 class Result:
     """`fields` is None for a statement that gives no rows. `affected` is the number of rows given
     or changed, -1 when there is no such number. `table` has the same rows as Arrow columns, when
-    they were made that way."""
+    they were made that way. `plain`: no column's values look different outside of Belvedere."""
 
-    __slots__ = ("affected", "fields", "rows", "table", "tag")
+    __slots__ = ("affected", "fields", "plain", "rows", "table", "tag")
 
     def __init__(
         self,
@@ -26,12 +26,15 @@ class Result:
         rows: list[Row] | None = None,
         affected: int = -1,
         table: pa.Table | None = None,
+        *,
+        plain: bool = False,
     ) -> None:
         self.tag = tag
         self.fields = fields
         self.rows: list[Row] = [] if rows is None else rows
         self.affected = affected
         self.table = table
+        self.plain = plain
 
     def materialize(self) -> None:
         """Make rows of the Arrow columns."""

@@ -132,7 +132,7 @@ class Session:
         record.calls += 1
         record.rows += len(rows)
         record.total_us += (time.perf_counter() - started) * 1e6
-        return Result("SELECT", entry.data.plan.fields, rows, len(rows))
+        return Result("SELECT", entry.data.plan.fields, rows, len(rows), plain=entry.plain)
 
     def _write_point(self, entry: Prepared, write: PointWrite, parameters: Sequence[Any]) -> Result:
         """A cached write of one row, as a transaction of its own; again when it loses a race."""

@@ -76,7 +76,10 @@ def compile_limit(context: Context, node: n.Limit) -> Rows:
         count, offset = limits(run)
         if count == 0:
             return iter(())
-        return itertools.islice(each(run), offset, None if count is None else offset + count)
+        if count is None:
+            return itertools.islice(each(run), offset, None)
+        run.wanted = offset + count
+        return itertools.islice(each(run), offset, offset + count)
 
     return rows
 

@@ -32,7 +32,7 @@ from belvedere.txn.border import Reader
 from belvedere.types import Row
 
 FETCH_ROWS = 256
-FIRST_ROWS = (64, 1024)
+FIRST_ROWS = (64, 256, 1024)
 """How many rows a range scan asks for before it asks for all."""
 
 Fetch = Callable[[Run, Row], Iterator[Row]]
@@ -142,8 +142,9 @@ def _scanned(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[It
     end."""
     check = run.interrupt.check
     reader = run.reader
+    sizes = (run.wanted, *FIRST_ROWS) if 0 < run.wanted <= FIRST_ROWS[-1] else FIRST_ROWS
     for start, end in ranges:
-        for size in FIRST_ROWS:
+        for size in sizes:
             count, last = 0, start
             for pairs in reader.scan(start, end, reverse=reverse, limit=size):
                 count += len(pairs)
