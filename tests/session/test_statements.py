@@ -156,6 +156,20 @@ def test_statements_are_counted(con: belvedere.Connection) -> None:
     assert found == [(3, 2, "direct")]
 
 
+def test_a_plan_for_few_rows_is_made_anew_when_the_table_has_grown(
+    con: belvedere.Connection,
+) -> None:
+    con.execute("CREATE TABLE n (id int PRIMARY KEY, v int)")
+    text = "SELECT v % 7, count(*), sum(v) FROM n GROUP BY 1"
+    tiers = "SELECT tier FROM belvedere.statements WHERE text = ?"
+    con.execute(text)
+    assert one(con, tiers, text) == "direct"
+    con.execute("INSERT INTO n SELECT g, g FROM generate_series(1, 20000) g")
+    for _ in range(2):
+        con.execute(text)
+    assert one(con, tiers, text) == "duckdb"
+
+
 def test_a_timeout_stops_a_statement_alone(con: belvedere.Connection) -> None:
     con.execute("SET statement_timeout = '50 ms'")
     endless = "SELECT count(*) FROM generate_series(1, 1000000000) a, generate_series(1, 10) b"

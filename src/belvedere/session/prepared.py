@@ -40,6 +40,7 @@ class Prepared:
         "plain",
         "point_read",
         "point_write",
+        "position",
         "record",
         "rows",
         "target",
@@ -61,6 +62,7 @@ class Prepared:
         self.catalog = catalog
         self.data = data
         self.tier = tier
+        self.position = shared.host.position
         self.record = record
         self.convert: Callable[[Sequence[Any]], Row] = converter(data.parameters)
         self.needs_environment = _uses_environment(data.plan)
@@ -76,6 +78,11 @@ class Prepared:
         self.choice: Choice = choose(data.plan, tier, shared.size_of, shared.estimator(catalog))
         self.rows: Rows = compile_for(catalog, data.plan, self.choice, shared.engine, wrap)
         record.tier = self.choice.tier.value
+
+    def is_outgrown(self, position: int) -> bool:
+        """Whether a plan for few rows was made from sizes that may be old now."""
+        chosen = self.tier is Tier.AUTO and self.choice.tier is Tier.DIRECT
+        return chosen and position > self.position
 
 
 def _target(node: n.Node) -> n.Node:

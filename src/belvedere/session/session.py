@@ -48,6 +48,8 @@ from belvedere.types import Row
 
 CANCELED = "canceled by the user"
 TIMED_OUT = "statement timeout"
+REPLAN_AFTER_US = 20_000
+"""A plan for few rows that takes longer than this is made anew when the data has changed since."""
 
 
 def _now() -> datetime.datetime:
@@ -305,6 +307,8 @@ class Session:
         record.rows += max(result.affected, 0)
         record.total_us += spent
         record.max_us = max(record.max_us, spent)
+        if spent > REPLAN_AFTER_US and entry.is_outgrown(self.host.position):
+            self.shared.replan(entry)
         return result
 
     def in_transaction(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
@@ -29,6 +29,9 @@ from belvedere.txn.log import Log
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
 from belvedere.views.keep import Keeper
+
+if TYPE_CHECKING:
+    from belvedere.session.prepared import Prepared
 
 PLANS_KEPT = 2_000
 SIZE_ROWS_MAX = 20_000
@@ -159,6 +162,12 @@ class Shared:
         context = Context(catalog, TEXTS, self.table_statistics)
         return lambda node: rows_of(node, context)
 
+    def replan(self, entry: Prepared) -> None:
+        """Count the tables of a statement anew, and make its plan again when it next comes."""
+        for relation in entry.data.relations:
+            self._sizes.pop(relation, None)
+        self.plans.drop(entry)
+
     def forget_sizes(self) -> None:
         self._sizes.clear()
 
@@ -197,6 +206,11 @@ class PlanCache:
             self._entries.move_to_end(key)
             while len(self._entries) > self._size:
                 self._entries.popitem(last=False)
+
+    def drop(self, entry: Any) -> None:
+        with self._mutex:
+            for key in [key for key, known in self._entries.items() if known is entry]:
+                del self._entries[key]
 
     def __len__(self) -> int:
         return len(self._entries)
