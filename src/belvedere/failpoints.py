@@ -83,6 +83,13 @@ PLANTED = {
     "savepoint_keeps_changes": "ROLLBACK TO does not take the changes back",
     "incarnation_kept": "an unclean stop without durability keeps the incarnation",
     "view_batch_twice": "a maintenance batch is applied again after a restart",
+    "view_delta_twice": "a view adds each delta twice",
+    "view_join_after": "the delta of a join reads the state after the changes on both sides",
+    "view_padding_kept": "a row padded with NULLs stays when its first match comes",
+    "view_deletes_ignored": "a group whose rows only went is not done again",
+    "view_null_group_dropped": "rows of the NULL group are left out",
+    "view_flip_without_log": "a view becomes immediate without what the log still has for it",
+    "view_snapshot_early": "a backfill claims a later position than it read at",
 }
 
 

@@ -14,6 +14,7 @@ from typing import NamedTuple, cast
 
 import msgspec
 
+from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import ViewDefinition
@@ -198,7 +199,10 @@ class Keeper:
         maintainer = self.maintainer(reader.catalog, view)
         writer = DerivedRows(Nothing(reader.catalog))
         maintainer.fill(reader, writer)
-        rows: list[Write] = [*writer.writes(), watermark_write(group_of(view), reader.position)]
+        position = reader.position
+        if failpoints.armed and failpoints.planted("view_snapshot_early"):
+            position = commits.newest.position
+        rows: list[Write] = [*writer.writes(), watermark_write(group_of(view), position)]
         commits.derive(lambda newest: rows)
 
     def catch_up(self, commits: BatchCommit, log: Log, view: View) -> int:
@@ -303,6 +307,8 @@ class Flip:
             assert mark is not None
             records = self._log.read_written(mark, reader.position)
             missed = consolidated(records, frozenset(view.inputs))
+            if failpoints.armed and failpoints.planted("view_flip_without_log"):
+                missed = []
             before = state_before(reader, missed, self._keeper.indexes)
             self._keeper.maintainer(reader.catalog, view).writes(missed, before, writer)
             writer.delete(keyspace.watermark_key(group_of(view)))

@@ -7,6 +7,7 @@ import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import compiled_table
 from belvedere.execution.direct.compile import compile_plan
@@ -87,9 +88,12 @@ class CoreSource:
                 for at, (relation, of) in branch.leaves.items()
                 if relation in step.relations
             }
+            state = step.before
+            if failpoints.armed and failpoints.planted("view_join_after"):
+                state = step.after
             for term, rows in branch.terms:
                 if all(number in sides for number in term.changed):
-                    yield from _term_rows(term, rows, sides, step.before)
+                    yield from _term_rows(term, rows, sides, state)
 
     def whole(self, reader: Reader) -> Iterator[Row]:
         return chained(run_plan(rows, reader, {}) for rows in self._whole)
