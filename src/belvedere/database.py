@@ -35,16 +35,11 @@ from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
-from belvedere.txn import anchor, token
+from belvedere.txn import anchor, constraints, token
 from belvedere.txn.backup import back_up, restore
 from belvedere.txn.border import SNAPSHOT, Committed, Isolation, Participant, Reader
 from belvedere.txn.commit.batch import BatchCommit
 from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.constraints import (
-    added_foreign_keys,
-    foreign_key_participants,
-    require_parents,
-)
 from belvedere.txn.history.past import PastReader
 from belvedere.txn.history.undo import UndoIndex
 from belvedere.txn.identity import SCRATCH_DIRECTORY
@@ -216,26 +211,15 @@ class Database:
             result = change(edit)
             self.keeper.require_kept(edit.before, edit.catalog)
             made[:] = [i.id for i in unfinished(edit.catalog) if i.id >= edit.before.head.next_id]
-            keys[:] = added_foreign_keys(edit.before, edit.catalog)
+            keys[:] = constraints.added_foreign_keys(edit.before, edit.catalog)
             apply_edit(transaction, edit)
             return result
 
         result = self.run(apply)
         for id_ in made:
             self._finish(id_, made)
-        if keys:
-            self._require_parents(keys)
+        constraints.require_parents(keys, self.begin, self.change_schema)
         return result
-
-    def _require_parents(self, keys: list[tuple[int, str]]) -> None:
-        """Hold new foreign keys against the rows that were there; one that is broken goes again."""
-        try:
-            with self.begin() as reader:
-                for table, name in keys:
-                    require_parents(reader.catalog, table, name, reader)
-        except BaseException:
-            self.change_schema(partial(_drop_foreign_keys, keys))
-            raise
 
     def _finish(self, id_: int, made: list[int]) -> None:
         """Fill an index or view and let it be read; on failure drop all that were made with it."""
@@ -511,11 +495,6 @@ def _given(rows: list[Write], reader: Reader) -> list[Write]:
     return rows
 
 
-def _drop_foreign_keys(keys: list[tuple[int, str]], edit: Edit) -> None:
-    for table, name in keys:
-        edit.drop_foreign_key(table, name)
-
-
 def participants(
     catalog: Catalog, relations: frozenset[int], compile_expression: CompileExpression
 ) -> tuple[Participant, ...]:
@@ -525,7 +504,7 @@ def participants(
     if found is None:
         found = catalog.memo[memo_key] = (
             *index_participants(catalog, relations, compile_expression),
-            *foreign_key_participants(catalog, relations),
+            *constraints.foreign_key_participants(catalog, relations),
         )
     return found  # type: ignore[return-value]
 

@@ -7,17 +7,22 @@ Unique values are enforced by the indexes that hold them; primary keys by confli
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import Edit
 from belvedere.catalog.graph import children_of
 from belvedere.catalog.model import ForeignKey, State, Table
 from belvedere.catalog.relation import compiled_index, compiled_table
 from belvedere.errors import InvalidInput
 from belvedere.txn.border import LockRequest, Reader, RowChange, Writer
 from belvedere.txn.roots import parent_key
+from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
+
+TableAndKey = tuple[int, str]
+"""The id of a table and the name of one of its foreign keys."""
 
 
 def foreign_key_participants(
@@ -35,8 +40,8 @@ def foreign_key_participants(
     return tuple(found.values())
 
 
-def added_foreign_keys(before: Catalog, after: Catalog) -> tuple[tuple[int, str], ...]:
-    """The enforced foreign keys that tables got which may have rows: (table, name)."""
+def added_foreign_keys(before: Catalog, after: Catalog) -> tuple[TableAndKey, ...]:
+    """The enforced foreign keys that tables got which may have rows."""
     return tuple(
         (table.id, key.name)
         for table in after.tables
@@ -46,13 +51,30 @@ def added_foreign_keys(before: Catalog, after: Catalog) -> tuple[tuple[int, str]
     )
 
 
-def require_parents(catalog: Catalog, table: int, name: str, reader: Reader) -> None:
-    """Raise 23503 when a row that is there breaks the foreign key. To be asked once the key is in
-    the catalog: from then on every commit keeps to it."""
-    child = catalog.table(table)
-    for key in child.foreign_keys:
-        if key.name == name:
-            ForeignKeyParticipant(catalog, child, key).check_all(reader)
+def require_parents(
+    keys: Sequence[TableAndKey],
+    begin: Callable[[], Transaction],
+    change_schema: Callable[[Callable[[Edit], None]], None],
+) -> None:
+    """Hold foreign keys against the rows that were there before them; 23503 when one is broken,
+    and then the keys are gone again. To be called once the keys are in the catalog: from then on
+    every commit keeps to them, so one look is enough."""
+    if not keys:
+        return
+    try:
+        with begin() as reader:
+            for table, name in keys:
+                child = reader.catalog.table(table)
+                [key] = [key for key in child.foreign_keys if key.name == name]
+                ForeignKeyParticipant(reader.catalog, child, key).check_all(reader)
+    except BaseException:
+        change_schema(lambda edit: _drop(keys, edit))
+        raise
+
+
+def _drop(keys: Sequence[TableAndKey], edit: Edit) -> None:
+    for table, name in keys:
+        edit.drop_foreign_key(table, name)
 
 
 class ForeignKeyParticipant:
