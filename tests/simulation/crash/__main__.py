@@ -49,7 +49,7 @@ class Profile:
 
 PROFILES = {
     "quick": Profile(1, 10, 5, 5, 7, 25, 3, 1, 60, 12, 12),
-    "ci": Profile(7, 150, 30, 20, 2, 300, 20, 10, 300, None, 200),
+    "ci": Profile(7, 150, 30, 20, 1, 300, 20, 10, 300, None, 200),
 }
 
 GOALS: dict[str, str] = {
