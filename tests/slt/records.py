@@ -167,7 +167,7 @@ def expectation(record: Record) -> str:
 
 def fits(record: Record, answer: Answer) -> bool:
     """Whether the answer is the one the file expects, its number of columns included."""
-    if record.is_query and any(len(row) != len(record.types) for row in answer.rows):
+    if answer.sqlstate is None and record.is_query and len(answer.types) != len(record.types):
         return False
     wanted, got = expectation(record), summary(record, answer)
     return got.startswith("error ") if wanted == "error " else got == wanted
@@ -177,9 +177,9 @@ def written(record: Record, answer: Answer) -> list[str]:
     """The lines of a record whose expectation is this answer; for the project's own files."""
     if answer.sqlstate is not None:
         return [f"statement error {answer.sqlstate}", record.sql]
-    if not record.is_query:
+    if not answer.types:
         return ["statement ok", record.sql]
-    width = len(answer.rows[0]) if answer.rows else len(record.types)
+    width = len(answer.types)
     types = record.types if len(record.types) == width else "T" * width
     sort = "" if record.sort == "nosort" else f" {record.sort}"
     rows = [
