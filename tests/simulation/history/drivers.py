@@ -13,18 +13,15 @@ from belvedere.database import Database
 from tests.simulation.crash.processes import Child, call, killed
 from tests.simulation.history.checker import Anomaly, check
 from tests.simulation.history.events import HistoryFile, Op, Txn, read_history
+from tests.simulation.history.schema import LISTS, TOTAL, prepare, read_list
 from tests.simulation.history.workload import (
     BLOCKED,
-    LISTS,
-    TOTAL,
     WORK,
     GaveUp,
     Session,
     Shared,
     Steps,
     last_look,
-    prepare,
-    read_list,
 )
 
 ALL = tuple(WORK)

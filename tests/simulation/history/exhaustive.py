@@ -19,12 +19,8 @@ from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.txn.transaction import Transaction
 from tests.simulation.history.checker import check
 from tests.simulation.history.events import ABORTED, COMMITTED, Op, Txn
-from tests.simulation.history.workload import (
-    ISOLATION,
-    append_to_list,
-    prepare,
-    read_list,
-)
+from tests.simulation.history.schema import append_to_list, prepare, read_list
+from tests.simulation.history.workload import ISOLATION
 
 LETTERS = "xyz"
 

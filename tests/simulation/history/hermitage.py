@@ -15,7 +15,8 @@ from belvedere.errors import Error, Retry, Unavailable
 from belvedere.txn import rows
 from belvedere.txn.transaction import Transaction
 from tests.simulation.history.events import LEVELS
-from tests.simulation.history.workload import ISOLATION, TABLES
+from tests.simulation.history.schema import TABLES
+from tests.simulation.history.workload import ISOLATION
 
 CASES: dict[str, tuple[str, str]] = {
     "dirty write (G0)": (

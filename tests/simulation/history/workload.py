@@ -13,175 +13,37 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any, TypeVar
 
-from belvedere.catalog.definitions import (
-    ColumnDefinition,
-    ForeignKeyDefinition,
-    IndexDefinition,
-    KeyPartDefinition,
-    TableDefinition,
-    UniqueDefinition,
-)
-from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Index, Table
-from belvedere.catalog.relation import compiled_index, compiled_table
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Retry, Unavailable
-from belvedere.txn import border, rows
+from belvedere.txn import border
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
-from belvedere.types import BIGINT, TEXT, Row
+from belvedere.types import Row
 from tests.simulation.history.events import ABORTED, COMMITTED, UNKNOWN, HistoryFile, Op, Txn
+from tests.simulation.history.schema import (
+    ACCOUNTS,
+    COUNTERS,
+    LISTS,
+    OWNERS,
+    SHIFTS,
+    append_to_list,
+    delete_row,
+    get_row,
+    insert_row,
+    put_row,
+    read_list,
+    scan_index,
+    scan_lists,
+    scan_table,
+)
 
 T = TypeVar("T")
 Steps = Iterator[str]
 STEP, BLOCKED = "step", "blocked"
 
-LISTS = range(6)
-ACCOUNTS = range(5)
-BALANCE = 100
-TOTAL = BALANCE * len(ACCOUNTS)
-COUNTERS = range(2)
-OWNERS = range(4)
-SHIFTS = range(2)
-STAFF_PER_SHIFT = 3
-
 ISOLATION = {
     level.name: level for level in (border.READ_COMMITTED, border.SNAPSHOT, border.SERIALIZABLE)
 }
-
-
-def _table(name: str, *columns: str, **more: Any) -> TableDefinition:
-    """A table with the key `id`; columns are numbers, 'name text' is a text, 'name!' not NULL."""
-    made = [ColumnDefinition("id", BIGINT)]
-    for text in columns:
-        bare, _, kind = text.partition(" ")
-        made.append(
-            ColumnDefinition(
-                bare.rstrip("!"), TEXT if kind else BIGINT, not_null=bare.endswith("!")
-            )
-        )
-    return TableDefinition(name, tuple(made), ("id",), **more)
-
-
-def _to(column: str, parent: str) -> ForeignKeyDefinition:
-    return ForeignKeyDefinition((column,), parent)
-
-
-TABLES = (
-    _table("list", "alias text", "elements text"),
-    _table("account", "branch", "balance"),
-    _table("counter", "value"),
-    _table("owner", "code text", uniques=(UniqueDefinition(("code",)),)),
-    _table("item", "owner!", foreign_keys=(_to("owner", "owner"),)),
-    _table("parent"),
-    _table(
-        "child", "owner!", "parent", foreign_keys=(_to("owner", "owner"), _to("parent", "parent"))
-    ),
-    _table("staff", "shift", "on_call"),
-)
-INDEXES = (
-    IndexDefinition(
-        "list", (KeyPartDefinition("alias"),), "by_alias", "public", ("elements",), True
-    ),
-    IndexDefinition("account", (KeyPartDefinition("branch"),), "by_branch", "public", ("balance",)),
-)
-
-
-def prepare(database: Database) -> None:
-    """Tables, and the rows that are there from the beginning."""
-
-    def create(edit: Edit) -> None:
-        for definition in TABLES:
-            edit.create_table(definition)
-        for index in INDEXES:
-            edit.create_index(index)
-
-    def fill(txn: Transaction) -> None:
-        for id_ in ACCOUNTS:
-            _insert(txn, "account", (id_, id_ % 2, BALANCE))
-        for id_ in COUNTERS:
-            _insert(txn, "counter", (id_, 0))
-        for id_ in OWNERS:
-            _insert(txn, "owner", (id_, None))
-        for id_ in range(len(SHIFTS) * STAFF_PER_SHIFT):
-            _insert(txn, "staff", (id_, id_ % len(SHIFTS), 1))
-
-    database.change_schema(create)
-    database.run(fill)
-
-
-# -- rows -------------------------------------------------------------------------------------
-
-
-def _compiled(reader: Reader, name: str) -> Any:
-    return compiled_table(reader.catalog, reader.catalog.expect(Table, name).id)
-
-
-def _insert(txn: Transaction, name: str, row: Row) -> None:
-    rows.insert(txn, _compiled(txn, name), row)
-
-
-def _get(reader: Reader, name: str, id_: int) -> Row | None:
-    table = _compiled(reader, name)
-    value = reader.get(table.key.encode1(id_))
-    return None if value is None else table.decode(value)
-
-
-def _put(txn: Transaction, name: str, row: Row) -> None:
-    old = _get(txn, name, row[0])
-    if old is None:
-        _insert(txn, name, row)
-    else:
-        rows.update(txn, _compiled(txn, name), old, row)
-
-
-def _delete(txn: Transaction, name: str, id_: int) -> None:
-    old = _get(txn, name, id_)
-    if old is None:
-        raise InvalidInput("no such row")
-    rows.delete(txn, _compiled(txn, name), old)
-
-
-def _scan(reader: Reader, name: str, **how: Any) -> list[Row]:
-    table = _compiled(reader, name)
-    batches = reader.scan(table.start, table.end, batch_rows=3, **how)
-    return [table.decode(value) for batch in batches for _, value in batch]
-
-
-def _entries(reader: Reader, name: str) -> list[Row]:
-    index = compiled_index(reader.catalog, reader.catalog.expect(Index, name).id)
-    batches = reader.scan(index.start, index.end, batch_rows=3)
-    return [index.layout.decode(value) for batch in batches for _, value in batch]
-
-
-def _elements(text: str | None) -> list[int]:
-    return [int(part) for part in (text or "").split(",") if part]
-
-
-def _alias(id_: int) -> str:
-    return f"list {id_}"
-
-
-def read_list(reader: Reader, id_: int, by_index: bool = False) -> list[int]:
-    if not by_index:
-        row = _get(reader, "list", id_)
-        return [] if row is None else _elements(row[2])
-    index = compiled_index(reader.catalog, reader.catalog.expect(Index, "by_alias").id)
-    entry = reader.get(index.unique_key.encode((_alias(id_),)))
-    return [] if entry is None else _elements(index.layout.decode(entry)[2])
-
-
-def append_to_list(txn: Transaction, id_: int, element: int) -> list[int]:
-    """Returns the elements that were there before."""
-    seen = read_list(txn, id_)
-    _put(txn, "list", (id_, _alias(id_), ",".join(map(str, [*seen, element]))))
-    return seen
-
-
-def scan_lists(reader: Reader, by_index: bool = False, **how: Any) -> dict[int, list[int]]:
-    if by_index:
-        return {id_: _elements(text) for _, id_, text in _entries(reader, "by_alias")}
-    return {id_: _elements(text) for id_, _, text in _scan(reader, "list", **how)}
 
 
 # -- sessions ---------------------------------------------------------------------------------
@@ -361,9 +223,9 @@ def transfer(session: Session) -> Steps:
     amount = session.rng.randint(1, 30)
 
     def move(txn: Transaction, id_: int, by: int) -> None:
-        row = _get(txn, "account", id_)
+        row = get_row(txn, "account", id_)
         assert row is not None
-        _put(txn, "account", (id_, row[1], row[2] + by))
+        put_row(txn, "account", (id_, row[1], row[2] + by))
 
     yield from session.statement(lambda txn: move(txn, one, -amount))
     yield from session.statement(lambda txn: move(txn, other, amount))
@@ -372,9 +234,9 @@ def transfer(session: Session) -> Steps:
 def _balances(reader: Reader, by_index: bool) -> list[int]:
     if by_index:
         return [
-            balance for _, _, balance in sorted(_entries(reader, "by_branch"), key=lambda e: e[1])
+            balance for _, _, balance in sorted(scan_index(reader, "by_branch"), key=lambda e: e[1])
         ]
-    return [balance for _, _, balance in _scan(reader, "account")]
+    return [balance for _, _, balance in scan_table(reader, "account")]
 
 
 def audit(session: Session) -> Steps:
@@ -391,9 +253,9 @@ def increment(session: Session) -> Steps:
     id_ = session.rng.choice(COUNTERS)
 
     def add(txn: Transaction) -> int:
-        row = _get(txn, "counter", id_)
+        row = get_row(txn, "counter", id_)
         assert row is not None
-        _put(txn, "counter", (id_, row[1] + 1))
+        put_row(txn, "counter", (id_, row[1] + 1))
         return row[1]
 
     seen = yield from session.statement(add)
@@ -405,7 +267,7 @@ def insert_same_key(session: Session) -> Steps:
     """A key that others may want too, under a root of its own."""
     key = max(1, next(session.shared.names) // 3)
     owner = session.rng.choice(OWNERS)
-    yield from session.statement(lambda txn: _insert(txn, "item", (key, owner)))
+    yield from session.statement(lambda txn: insert_row(txn, "item", (key, owner)))
     session.told("insert", key, owner)
 
 
@@ -413,13 +275,13 @@ def claim_value(session: Session) -> Steps:
     number = next(session.shared.names)
     value = f"code {number // 3}"
     id_ = 1000 + number
-    yield from session.statement(lambda txn: _insert(txn, "owner", (id_, value)))
+    yield from session.statement(lambda txn: insert_row(txn, "owner", (id_, value)))
     session.told("claim", value, id_)
 
 
 def _family(reader: Reader) -> list[Any]:
-    parents = [row[0] for row in _scan(reader, "parent")]
-    return [parents, [[id_, parent] for id_, _, parent in _scan(reader, "child")]]
+    parents = [row[0] for row in scan_table(reader, "parent")]
+    return [parents, [[id_, parent] for id_, _, parent in scan_table(reader, "child")]]
 
 
 def family(session: Session) -> Steps:
@@ -430,22 +292,22 @@ def family(session: Session) -> Steps:
     if what < 0.3 or not parents:
         new = session.rng.randrange(4)
         if new not in parents:
-            yield from session.statement(lambda txn: _insert(txn, "parent", (new,)))
+            yield from session.statement(lambda txn: insert_row(txn, "parent", (new,)))
     elif what < 0.6:
         child = (
             next(session.shared.numbers),
             session.rng.choice(OWNERS),
             session.rng.choice(parents),
         )
-        yield from session.statement(lambda txn: _insert(txn, "child", child))
+        yield from session.statement(lambda txn: insert_row(txn, "child", child))
     elif what < 0.8 and children:
         gone = session.rng.choice(children)[0]
-        yield from session.statement(lambda txn: _delete(txn, "child", gone))
+        yield from session.statement(lambda txn: delete_row(txn, "child", gone))
     else:
         childless = [p for p in parents if p not in [parent for _, parent in children]]
         if childless:
             gone = session.rng.choice(childless)
-            yield from session.statement(lambda txn: _delete(txn, "parent", gone))
+            yield from session.statement(lambda txn: delete_row(txn, "parent", gone))
 
 
 def on_call(session: Session) -> Steps:
@@ -453,14 +315,14 @@ def on_call(session: Session) -> Steps:
     shift = session.rng.choice(SHIFTS)
 
     def look(txn: Transaction) -> list[Row]:
-        return [row for row in _scan(txn, "staff") if row[1] == shift]
+        return [row for row in scan_table(txn, "staff") if row[1] == shift]
 
     staff = yield from session.statement(look)
     there = [row for row in staff if row[2]]
     session.told("shift", shift, len(there))
     row = session.rng.choice(there if len(there) > 1 else staff)
     wanted = 0 if len(there) > 1 else 1
-    yield from session.statement(lambda txn: _put(txn, "staff", (row[0], shift, wanted)))
+    yield from session.statement(lambda txn: put_row(txn, "staff", (row[0], shift, wanted)))
 
 
 WORK: dict[str, Callable[[Session], Steps]] = {
@@ -490,12 +352,12 @@ def last_look(shared: Shared) -> None:
         balances = [_balances(txn, by_index) for by_index in (False, True)]
         record.ops += [Op("scan", None, found), Op("mirror", "by_alias", [found, copy])]
         record.ops += [Op("total", None, sum(balances[0])), Op("mirror", "by_branch", balances)]
-        record.ops += [Op("count", id_, value) for id_, value in _scan(txn, "counter")]
+        record.ops += [Op("count", id_, value) for id_, value in scan_table(txn, "counter")]
         record.ops.append(Op("family", None, _family(txn)))
-        record.ops.append(Op("inserts", None, [list(row) for row in _scan(txn, "item")]))
-        claims = [[code, id_] for id_, code in _scan(txn, "owner") if code is not None]
+        record.ops.append(Op("inserts", None, [list(row) for row in scan_table(txn, "item")]))
+        claims = [[code, id_] for id_, code in scan_table(txn, "owner") if code is not None]
         record.ops.append(Op("claims", None, claims))
-        codes = [[code, id_] for code, id_ in _entries(txn, "owner_code_key") if code is not None]
+        codes = [[code, id_] for code, id_ in scan_index(txn, "owner_code_key") if code is not None]
         record.ops.append(Op("mirror", "owner_code_key", [sorted(claims), sorted(codes)]))
     record.ended = next(shared.clock)
     shared.history.append(record)
