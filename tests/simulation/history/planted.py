@@ -96,7 +96,7 @@ CATCHERS: dict[str, Catcher] = {
     "savepoint_keeps_changes": Catcher(
         _steps(SNAPSHOT, "second_thoughts"), frozenset({"aborted read", "own writes not seen"})
     ),
-    "torn_batch": Catcher(_kill_in_commit, frozenset({"index differs"})),
+    "torn_batch": Catcher(_kill_in_commit, frozenset({"index differs"}), first=4),
 }
 
 
