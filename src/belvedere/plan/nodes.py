@@ -40,6 +40,7 @@ from belvedere.plan.expressions import (
     WindowCall,
 )
 from belvedere.plan.fields import Field, Fields
+from belvedere.plan.frames import Frame, FrameBound, FrameMode, FrameSide
 from belvedere.plan.functions.function import Function
 from belvedere.types import BIGINT, INTEGER
 
@@ -176,36 +177,6 @@ class Aggregate:
     fields: Fields
     grouping_sets: tuple[tuple[int, ...], ...] | None = None
     groupings: tuple[tuple[int, ...], ...] = ()
-
-
-class FrameMode(enum.StrEnum):
-    ROWS = "rows"
-    RANGE = "range"
-    GROUPS = "groups"
-
-
-class FrameSide(enum.StrEnum):
-    UNBOUNDED_PRECEDING = "unbounded preceding"
-    PRECEDING = "preceding"
-    CURRENT_ROW = "current row"
-    FOLLOWING = "following"
-    UNBOUNDED_FOLLOWING = "unbounded following"
-
-
-class FrameBound(NamedTuple):
-    """`offset` only with PRECEDING and FOLLOWING; it does not depend on the row."""
-
-    side: FrameSide
-    offset: Expression | None = None
-
-
-class Frame(NamedTuple):
-    """`exclude` is '', 'current row', 'group' or 'ties'."""
-
-    mode: FrameMode = FrameMode.RANGE
-    start: FrameBound = FrameBound(FrameSide.UNBOUNDED_PRECEDING)
-    end: FrameBound = FrameBound(FrameSide.CURRENT_ROW)
-    exclude: str = ""
 
 
 @dataclass(frozen=True, slots=True)

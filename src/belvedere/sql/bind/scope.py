@@ -149,6 +149,14 @@ class Scope:
             names += [one.name for one in scope.relation.visible]
             aliases += [one.alias for one in scope.relation.sources]
             scope = scope.parent
+        if len(name.parts) > 1 and name.parts[-2] in aliases:
+            return _at(
+                name,
+                "invalid reference to from-clause entry",
+                "42P01",
+                hint="to read that table here, put lateral before the sub-query",
+                table=".".join(name.parts[:-1]),
+            )
         if len(name.parts) > 1:
             return _at(
                 name,
