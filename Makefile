@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
 .DEFAULT_GOAL := check
-.PHONY: check crash demo format help histories lint setup test
+.PHONY: check crash demo format help histories lint schedules setup test
 BIN := .venv/bin
 
 help: ## list the targets
@@ -20,6 +20,9 @@ test: $(if $(PART),setup,lint) ## everything CI runs; PART=views runs one part
 
 crash: setup ## prove recovery by killing and damaging; PROFILE=ci SEED=7 for more
 	$(BIN)/python -m tests.simulation.crash --profile $(or $(PROFILE),quick) --seed $(or $(SEED),1)
+
+schedules: setup ## run the row-atomic commit under 10,000 seeded schedules; SEEDS=500 for fewer
+	$(BIN)/python -m tests.simulation.row.schedules --seeds $(or $(SEEDS),10000)
 
 histories: setup ## run sessions beside each other and judge what they saw; PROFILE=ci SEED=7 for more
 	$(BIN)/python -m tests.simulation.history --profile $(or $(PROFILE),quick) --seed $(or $(SEED),1)
