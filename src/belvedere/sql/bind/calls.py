@@ -10,7 +10,7 @@ from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import FunctionKind
-from belvedere.plan.functions.registry import registry
+from belvedere.plan.functions.registry import postgres_names, registry
 from belvedere.sql.bind.binder import AGGREGATE, GROUPING, SET, Env
 from belvedere.sql.bind.coerce import (
     boolean,
@@ -25,7 +25,7 @@ from belvedere.sql.bind.coerce import (
 from belvedere.sql.bind.scope import near
 from belvedere.sql.bind.windows import bind_window
 from belvedere.sql.parse import tree as t
-from belvedere.types import BIGINT, BOOLEAN, INTEGER, Kind
+from belvedere.types import BIGINT, BOOLEAN, INTEGER, TEXT, Kind, SqlType
 
 
 def bind_call(env: Env, tree: t.FunctionCall) -> e.Expression:
@@ -61,6 +61,8 @@ def function_name(tree: t.FunctionCall) -> str:
 
 def _kind(name: str, tree: t.FunctionCall) -> FunctionKind:
     functions = registry().get(name)
+    if functions is None and name in postgres_names():
+        raise Unsupported("function is not supported", position=tree.at + 1, function=name)
     if functions is None or not (name[0].isalpha() or name[0] == "_"):
         raise InvalidInput(
             "function does not exist",
@@ -250,7 +252,34 @@ def _nullif(env: Env, tree: t.FunctionCall) -> e.Expression:
     left, right = _arguments(env, tree)
     equal = call(env.binder, "=", (left, right), tree.at)
     kept = settled(env.binder, left)
+    if not _compare_uncast(left.type.kind, right.type.kind):
+        kept = equal.arguments[0]
     return e.Case(((equal, e.Literal(None, kept.type)),), kept, kept.type)
+
+
+_ALIKE = (
+    frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT}),
+    frozenset({Kind.REAL, Kind.DOUBLE}),
+    frozenset({Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ}),
+)
+
+
+def _compare_uncast(left: Kind, right: Kind) -> bool:
+    """Whether PostgreSQL compares the two as they are, so that neither changes its type."""
+    return any(left in kinds and right in kinds for kinds in _ALIKE)
+
+
+def _type_name(env: Env, tree: t.FunctionCall) -> e.Expression:
+    """pg_typeof: known when the statement is bound. PostgreSQL's regtype is text here."""
+    if len(tree.arguments) != 1:
+        raise InvalidInput("function does not exist", sqlstate="42883", position=tree.at + 1)
+    return e.Literal(_plain_type(_arguments(env, tree)[0].type), TEXT)
+
+
+def _plain_type(sql_type: SqlType) -> str:
+    if sql_type.element is not None:
+        return f"{_plain_type(sql_type.element)}[]"
+    return sql_type.kind.value
 
 
 def _grouping(env: Env, tree: t.FunctionCall) -> e.Expression:
@@ -303,6 +332,7 @@ _SPECIAL: dict[str, Callable[[Env, t.FunctionCall], e.Expression]] = {
     "greatest": _extreme,
     "least": _extreme,
     "nullif": _nullif,
+    "pg_typeof": _type_name,
     "grouping": _grouping,
     "nextval": _sequence,
     "currval": _sequence,

@@ -268,7 +268,12 @@ def bind_returning(
     if not targets:
         return (), ()
     env = Env(binder, Scope(relation, None, ctes), "returning")
-    found = expand_targets(env, targets)
+    try:
+        found = expand_targets(env, targets)
+    except InvalidInput as error:
+        if error.sqlstate == "42P01" and error.facts.get("table") in ("old", "new"):
+            raise Unsupported("returning old and new", position=error.position) from None
+        raise
     fields = tuple([n.Field(one.name, one.expression.type) for one in found])
     return tuple([one.expression for one in found]), fields
 

@@ -93,7 +93,7 @@ def _number(digits: str, at: int) -> Decimal:
     found = Decimal(digits)
     if found.as_tuple().exponent > 0:  # type: ignore[operator]
         found = Decimal(int(found))  # 1e3 is 1000, with scale 0
-    return found
+    return found if found else found.copy_abs()  # a numeric zero has no sign
 
 
 def _parameter(env: Env, tree: t.ParameterRef) -> e.Expression:
@@ -341,6 +341,21 @@ def _subscript(env: Env, tree: t.Subscript) -> e.Expression:
     return call(env.binder, "array subscript", (operand, index), tree.at)
 
 
+def _slice(env: Env, tree: t.Slice) -> e.Expression:
+    operand = bind(env, tree.operand)
+    if operand.type.element is None:
+        raise InvalidInput(
+            "cannot subscript this type", sqlstate="42804", position=tree.at + 1, type=operand.type
+        )
+    low = e.Literal(1, INTEGER) if tree.low is None else bind(env, tree.low)
+    if tree.high is None:
+        high: e.Expression = call(env.binder, "cardinality", (operand,), tree.at)
+    else:
+        high = bind(env, tree.high)
+    bounds = [coerce(env.binder, one, INTEGER, at=tree.at) for one in (low, high)]
+    return call(env.binder, "array slice", (operand, *bounds), tree.at)
+
+
 def _collate(env: Env, tree: t.Collate) -> e.Expression:
     if tree.collation not in ("C", "POSIX", "default", "ucs_basic"):
         raise Unsupported("collation", position=tree.at + 1, name=tree.collation)
@@ -381,5 +396,6 @@ _RULES: dict[type[Any], Callable[[Env, Any], e.Expression]] = {
     t.ScalarQuery: subqueries.scalar,
     t.ExistsQuery: subqueries.exists,
     t.Subscript: _subscript,
+    t.Slice: _slice,
     t.Collate: _collate,
 }

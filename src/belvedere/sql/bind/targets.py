@@ -110,7 +110,7 @@ def _name(tree: t.Expr) -> str:
             return "exists"
         case t.RowItems():
             return "row"
-        case t.Subscript() | t.Collate():
+        case t.Subscript() | t.Slice() | t.Collate():
             return _name(tree.operand)
         case t.ScalarQuery():
             return _query_name(tree.query)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from belvedere.errors import Unsupported
 from belvedere.sql.parse import tree as t
 from belvedere.sql.parse.cursor import Cursor
 from belvedere.sql.parse.lexer import SIGN, WORD
@@ -150,17 +151,24 @@ def _sign(c: Cursor, left: t.Expr, sign: str, at: int, level: int) -> t.Expr:
     if sign == "::":
         return t.CastExpr(left, parse_type(c), at)
     if sign == "[":
-        index = parse_expression(c)
-        if c.is_sign(":"):
-            raise c.error()
-        c.expect_sign("]")
-        return t.Subscript(left, index, at)
+        return _subscript(c, left, at)
     if c.is_any(QUANTIFIERS) and c.peek().text == "(":
         return _quantified(c, left, sign, at)
     right = parse_expression(c, level)
     if level == COMPARISON and _infix_level(c) == COMPARISON:
         raise c.error()  # comparisons do not associate
     return t.Operation(sign, left, right, at)
+
+
+def _subscript(c: Cursor, left: t.Expr, at: int) -> t.Expr:
+    low = None if c.is_sign(":") else parse_expression(c)
+    if c.accept_sign(":"):
+        high = None if c.is_sign("]") else parse_expression(c)
+        c.expect_sign("]")
+        return t.Slice(left, low, high, at)
+    c.expect_sign("]")
+    assert low is not None
+    return t.Subscript(left, low, at)
 
 
 def _quantified(c: Cursor, left: t.Expr, operator: str, at: int) -> t.Expr:
@@ -183,6 +191,8 @@ def _is(c: Cursor, left: t.Expr, at: int) -> t.Expr:
     negated = c.accept("not")
     if c.accept("distinct", "from"):
         return t.DistinctFrom(left, parse_expression(c, IS), negated, at)
+    if c.is_any(("json", "normalized", "document", "nfc", "nfd", "nfkc", "nfkd")):
+        raise Unsupported(f"is {c.token.text}", position=at + 1)
     word = c.choice("null", "true", "false", "unknown")
     return t.IsExpr(left, word, negated, at)
 

@@ -217,6 +217,15 @@ class Subscript(msgspec.Struct, frozen=True):
     at: int
 
 
+class Slice(msgspec.Struct, frozen=True):
+    """`operand[low:high]`; a bound that is left out is None."""
+
+    operand: Expr
+    low: Expr | None
+    high: Expr | None
+    at: int
+
+
 class Collate(msgspec.Struct, frozen=True):
     operand: Expr
     collation: str
@@ -248,6 +257,7 @@ Expr = (
     | ScalarQuery
     | ExistsQuery
     | Subscript
+    | Slice
     | Collate
 )
 

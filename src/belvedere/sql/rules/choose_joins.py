@@ -12,7 +12,6 @@ from belvedere.catalog.model import Table
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.access import FULL
-from belvedere.plan.functions.registry import resolve
 from belvedere.plan.transform import conjunction, conjuncts, map_columns, rebuild_inputs, shift
 from belvedere.sql.rules.access_paths import (
     Candidate,
@@ -24,8 +23,8 @@ from belvedere.sql.rules.access_paths import (
     sargs_of,
 )
 from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.equality import equality
 from belvedere.sql.rules.estimates import rows_of
-from belvedere.types import BOOLEAN
 
 HASH_BUILD = 0.3  # per row of the hashed side, beside reading it
 HASH_PROBE = 0.15
@@ -114,7 +113,11 @@ def _looked_up(node: n.Join, chosen: Candidate) -> n.Node:
     assert isinstance(scan, n.Scan)
     width = len(node.left.fields)
     checks = [shift(one, width) for one in remaining(conjuncts(scan.filter), chosen.used)]
-    checks += [_equality(key, width) for key in node.keys if not _serves(key, chosen)]
+    checks += [
+        equality(key.left, shift(key.right, width), key.null_safe)
+        for key in node.keys
+        if not _serves(key, chosen)
+    ]
     condition = conjunction(checks + conjuncts(node.residual))
     plain = replace(scan, access=FULL, residual=scan.filter)
     return replace(
@@ -127,11 +130,3 @@ def _looked_up(node: n.Join, chosen: Candidate) -> n.Node:
 
 def _serves(key: n.JoinKey, chosen: Candidate) -> bool:
     return any(one.condition is None and one.value is key.left for one in chosen.used)
-
-
-def _equality(key: n.JoinKey, width: int) -> e.Expression:
-    right = shift(key.right, width)
-    equal = resolve("=", (key.left.type, key.right.type)).function
-    if key.null_safe:
-        return e.IsDistinct(key.left, right, equal, negated=True)
-    return e.Call(equal, (key.left, right), BOOLEAN)

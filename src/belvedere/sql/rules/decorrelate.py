@@ -13,7 +13,6 @@ from typing import NamedTuple
 from belvedere.catalog.model import Table
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.functions.registry import resolve
 from belvedere.plan.transform import (
     conjunction,
     conjuncts,
@@ -28,6 +27,7 @@ from belvedere.plan.transform import (
     shift,
 )
 from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.equality import equality
 from belvedere.sql.rules.estimates import origin, rows_of
 from belvedere.sql.rules.scalar_aggregates import join_scalar
 
@@ -124,8 +124,11 @@ def _in(condition: e.QuantifiedSubquery, source: n.Node, context: Context) -> n.
         return None
     tests: list[e.Expression] = []
     for operand, value, operator in zip(condition.operands, values, condition.operators):
-        equal = operator if is_in else resolve("=", (operand.type, value.type)).function
-        tests.append(e.Call(equal, (operand, shift(value, width)), condition.type))
+        theirs = shift(value, width)
+        if is_in:
+            tests.append(e.Call(operator, (operand, theirs), condition.type))
+        else:
+            tests.append(equality(operand, theirs))
     kind = n.JoinKind.SEMI if is_in else n.JoinKind.ANTI
     right = decorrelate(pulled.plan, context)
     return n.Join(kind, source, right, residual=conjunction(tests + pulled.conditions))

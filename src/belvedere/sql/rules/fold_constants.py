@@ -1,19 +1,20 @@
 """Constant folding: what depends on no row and no statement is computed once, here.
 
-A computation that fails is left in place: whether its error shows depends on whether a row gets
-there.
+A computation that fails fails the statement, whether or not a row would get there, as in
+PostgreSQL. What a constant condition of CASE, AND, OR or COALESCE cuts off is not computed.
 """
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from belvedere.errors import Error
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
 from belvedere.plan.transform import rebuild, rebuild_expressions, rebuild_inputs, with_subplan
+from belvedere.sql.bind.coerce import concrete
 from belvedere.sql.rules.context import Context
 from belvedere.types import BOOLEAN, Kind, SqlType
 
@@ -39,33 +40,49 @@ def fold(expression: e.Expression) -> e.Expression:
     match expression:
         case e.Literal() | e.Column() | e.Parameter() | e.OuterColumn():
             return expression
+    match expression:
+        case e.And():
+            return _logic(expression, FALSE, TRUE)
+        case e.Or():
+            return _logic(expression, TRUE, FALSE)
+        case e.Case():
+            return _case(expression)
+        case e.Coalesce():
+            return _coalesce(expression)
+        case e.Exists():
+            return with_subplan(rebuild(expression, fold), _fold_rows)
     folded = with_subplan(rebuild(expression, fold), _fold_plan)
     match folded:
         case e.Call():
             return _call(folded)
         case e.Cast():
             return _cast(folded)
-        case e.And():
-            return _logic(folded, FALSE, TRUE)
-        case e.Or():
-            return _logic(folded, TRUE, FALSE)
         case e.Not(operand=e.Literal(value=value)):
             return e.Literal(None if value is None else not value, BOOLEAN)
         case e.Test(operand=e.Literal(value=value)):
             return _test(folded, value)
-        case e.Case():
-            return _case(folded)
-        case e.Coalesce():
-            return _coalesce(folded)
         case _:
             return folded
 
 
+def _fold_rows(plan: n.Node) -> n.Node:
+    """Of EXISTS: whether there are rows, not what is in them."""
+    if isinstance(plan, n.Project):
+        return replace(plan, input=_fold_rows(plan.input))
+    return _fold_plan(plan)
+
+
 def _call(call: e.Call) -> e.Expression:
     if not all(isinstance(one, e.Literal) for one in call.arguments):
+        if call.function.strict and any(_is_null(one) for one in call.arguments):
+            return e.Literal(None, call.type)
         return _narrowed(call) if call.function.name in _COMPARISONS else call
     values = [one.value for one in call.arguments if isinstance(one, e.Literal)]
     return _computed(call.function, values, call)
+
+
+def _is_null(expression: e.Expression) -> bool:
+    return isinstance(expression, e.Literal) and expression.value is None
 
 
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
@@ -88,7 +105,7 @@ def _narrowed(call: e.Call) -> e.Expression:
     narrow = e.Literal(literal.value, SqlType(operand.type.kind))
     pair = (operand, narrow) if literal is right else (narrow, operand)
     found = resolve(call.function.name, [one.type for one in pair])
-    return e.Call(found.function, pair, call.type)
+    return e.Call(concrete(found), pair, call.type)
 
 
 def _cast(cast: e.Cast) -> e.Expression:
@@ -104,10 +121,7 @@ def _computed(function: Function, values: list[Any], original: e.Call | e.Cast) 
         return e.Literal(None, original.type)
     if not callable(function.python):
         return original
-    try:
-        return e.Literal(function.python(*values), original.type)
-    except Error:
-        return original
+    return e.Literal(function.python(*values), original.type)
 
 
 _FEW = 32  # beyond this many, looking for repeated conditions costs more than it saves
@@ -115,7 +129,7 @@ _FEW = 32  # beyond this many, looking for repeated conditions costs more than i
 
 def _logic(expression: e.And | e.Or, decides: e.Literal, neutral: e.Literal) -> e.Expression:
     kept: list[e.Expression] = []
-    for one in expression.operands:
+    for one in map(fold, expression.operands):
         if one == decides:
             return decides
         if one == neutral:
@@ -142,22 +156,20 @@ def _test(test: e.Test, value: Any) -> e.Expression:
 def _case(case: e.Case) -> e.Expression:
     kept: list[tuple[e.Expression, e.Expression]] = []
     for condition, result in case.whens:
+        condition = fold(condition)
         if isinstance(condition, e.Literal):
             if condition.value is not True:
                 continue
-            if not kept:
-                return result
-            return e.Case(tuple(kept), result, case.type)
-        kept.append((condition, result))
-    if not kept:
-        return case.default
-    return case if len(kept) == len(case.whens) else e.Case(tuple(kept), case.default, case.type)
+            return e.Case(tuple(kept), fold(result), case.type) if kept else fold(result)
+        kept.append((condition, fold(result)))
+    default = fold(case.default)
+    return e.Case(tuple(kept), default, case.type) if kept else default
 
 
 def _coalesce(expression: e.Coalesce) -> e.Expression:
     kept: list[e.Expression] = []
-    for one in expression.arguments:
-        if isinstance(one, e.Literal) and one.value is None:
+    for one in map(fold, expression.arguments):
+        if _is_null(one):
             continue
         kept.append(one)
         if isinstance(one, e.Literal):
@@ -166,8 +178,4 @@ def _coalesce(expression: e.Coalesce) -> e.Expression:
         return e.Literal(None, expression.type)
     if len(kept) == 1:
         return kept[0] if kept[0].type == expression.type else expression
-    return (
-        expression
-        if len(kept) == len(expression.arguments)
-        else e.Coalesce(tuple(kept), expression.type)
-    )
+    return e.Coalesce(tuple(kept), expression.type)

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.functions.registry import resolve
 from belvedere.plan.transform import (
     columns_of,
     conjunction,
@@ -21,9 +20,9 @@ from belvedere.plan.transform import (
     shift,
 )
 from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.equality import equality
 from belvedere.sql.rules.estimates import rows_of
 from belvedere.sql.rules.push_predicates import join_key
-from belvedere.types import BOOLEAN
 
 INPUTS_MAX = 100
 
@@ -55,11 +54,7 @@ def _flatten(
     end = _flatten(node.right, middle, leaves, conditions)
     for key in node.keys:
         left, right = shift(key.left, offset), shift(key.right, middle)
-        equal = resolve("=", (left.type, right.type)).function
-        if key.null_safe:
-            conditions.append(e.IsDistinct(left, right, equal, negated=True))
-        else:
-            conditions.append(e.Call(equal, (left, right), BOOLEAN))
+        conditions.append(equality(left, right, key.null_safe))
     conditions += [shift(one, offset) for one in conjuncts(node.residual)]
     return end
 
