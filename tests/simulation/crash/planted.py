@@ -23,7 +23,7 @@ from belvedere.errors import Corruption, Error, InvalidInput, Unavailable
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import rows
 from belvedere.types import DOUBLE, NUMERIC
-from tests.simulation.crash import planted_isolation
+from tests.simulation.crash import planted_isolation, planted_views
 from tests.simulation.crash.damage import current_log, log_record_ends
 from tests.simulation.crash.powercut import PEOPLE, Machine, write_and_cut
 from tests.simulation.crash.processes import Child, call, killed
@@ -279,4 +279,5 @@ SCHEDULES: dict[str, Schedule] = {
     "decimal_key_by_text": equal_decimals,
     "negative_zero_by_bits": equal_zeros,
     **planted_isolation.SCHEDULES,
+    **planted_views.SCHEDULES,
 }

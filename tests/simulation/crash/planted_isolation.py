@@ -6,8 +6,6 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
 from belvedere import failpoints
 from belvedere.catalog.definitions import (
     ColumnDefinition,
@@ -22,7 +20,6 @@ from belvedere.txn import rows
 from belvedere.txn.border import SERIALIZABLE, SNAPSHOT, Isolation
 from belvedere.txn.transaction import Transaction
 from belvedere.types import BIGINT, TEXT
-from tests.views.test_laws import apply_twice, open_shop
 
 PARENT = TableDefinition(
     "parent",
@@ -210,15 +207,6 @@ def rolled_back(home: Path) -> list[str]:
     return [] if found == "name 1" else [f"{found} stayed"]
 
 
-def batch_twice(home: Path) -> list[str]:
-    try:
-        with open_shop(":memory:") as database:
-            apply_twice(database)
-    except (AssertionError, pytest.fail.Exception) as error:
-        return [str(error) or "a batch counted twice"]
-    return []
-
-
 SCHEDULES: dict[str, Callable[[Path], list[str]]] = {
     "undo_skipped": snapshot_stands_still,
     "undo_after_write": snapshot_in_mid_write,
@@ -231,5 +219,4 @@ SCHEDULES: dict[str, Callable[[Path], list[str]]] = {
     "lock_order_inverted": deadlock,
     "lock_kept": ended_locks,
     "savepoint_keeps_changes": rolled_back,
-    "view_batch_twice": batch_twice,
 }

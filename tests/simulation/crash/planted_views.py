@@ -1,0 +1,59 @@
+"""The schedules that catch planted bugs of views: cases of the law, each with its seed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.properties.views.cases import random_case
+from tests.properties.views.hunt import check
+from tests.properties.views.law import Broken, Counts
+from tests.views.test_concurrency import TABLES, make_with_a_write_between, opened
+from tests.views.test_laws import apply_twice, open_shop
+
+VIEWS, STEPS = 6, 8
+
+
+def law(seed: int) -> Callable[[Path], list[str]]:
+    """The law over one random schema with its views and transactions."""
+
+    def schedule(home: Path) -> list[str]:
+        try:
+            check(random_case(seed, VIEWS, STEPS), Counts(), postgres=False)
+        except Broken as broken:
+            return [str(broken)]
+        return []
+
+    return schedule
+
+
+def batch_twice(home: Path) -> list[str]:
+    try:
+        with open_shop(":memory:") as database:
+            apply_twice(database)
+    except (AssertionError, pytest.fail.Exception) as error:
+        return [str(error) or "a batch counted twice"]
+    return []
+
+
+def write_in_backfill(home: Path) -> list[str]:
+    """Changes arrive after the snapshot of a backfill, and again before its view is shown."""
+    with opened() as store:
+        store.run(*TABLES, "INSERT INTO children VALUES (1, 1, 1)")
+        make_with_a_write_between(store)
+        verified = store.verified()
+    return [] if verified["totals"] else ["the view has lost changes"]
+
+
+SCHEDULES: dict[str, Callable[[Path], list[str]]] = {
+    "view_batch_twice": batch_twice,
+    "view_delta_twice": law(1000),
+    "view_join_after": law(1002),
+    "view_padding_kept": law(1000),
+    "view_deletes_ignored": law(1000),
+    "view_null_group_dropped": law(1000),
+    "view_flip_without_log": write_in_backfill,
+    "view_snapshot_early": write_in_backfill,
+}
