@@ -247,7 +247,8 @@ def refuse_step(state: Any, value: Any) -> Any:
 
 
 def array_or_null(state: list[Any]) -> list[Any] | None:
-    return state or None
+    # A copy: a window goes on stepping a state whose result it has given already.
+    return list(state) if state else None
 
 
 def join_step(state: list[Any] | None, value: Any, separator: Any) -> list[Any] | None:

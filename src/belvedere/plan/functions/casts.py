@@ -321,7 +321,7 @@ def _modified(base: Function, source: SqlType, target: SqlType, context: Context
         return _then(base, source, target, fit, f"CAST({{}} AS DECIMAL({precision},{scale}))")
     if target.length is None:
         return _then(base, source, target, None, "{}")
-    explicit = context is Context.EXPLICIT and source.kind is not Kind.UNKNOWN
+    explicit = context is Context.EXPLICIT
     length = target.length
     failure = raised("22001", "value too long")
     guard = (

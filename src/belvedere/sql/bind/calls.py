@@ -254,7 +254,8 @@ def _nullif(env: Env, tree: t.FunctionCall) -> e.Expression:
     kept = settled(env.binder, left)
     if not _compare_uncast(left.type.kind, right.type.kind):
         kept = equal.arguments[0]
-    return e.Case(((equal, e.Literal(None, kept.type)),), kept, kept.type)
+    kind = TEXT if kept.type.kind is Kind.VARCHAR else kept.type  # compared as text
+    return e.Case(((equal, e.Literal(None, kind)),), kept, kind)
 
 
 _ALIKE = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
@@ -226,18 +227,35 @@ def _in_items(env: Env, tree: t.InItems) -> e.Expression:
         return e.Not(found) if tree.negated else found
     operand = bind(env, tree.operand)
     items = [bind(env, one) for one in tree.items]
-    if all(isinstance(one, e.Literal | e.Parameter) for one in items):
-        listed = _list(env, tree, operand, items)
-        if listed is not None:
-            return listed
+    constants = [one for one in items if _is_constant(one)]
+    listed = None
+    if len(constants) > 1 or len(constants) == len(items):
+        listed = _list(env, tree, operand, constants)
+    if listed is not None:
+        if len(constants) == len(items):
+            return replace(listed, negated=tree.negated)
+        items = [one for one in items if not _is_constant(one)]
     tests = [call(env.binder, "=", (operand, item), tree.at) for item in items]
-    found = e.Or(tuple(tests)) if len(tests) > 1 else tests[0]
+    alternatives = tests if listed is None else [listed, *tests]
+    found = e.Or(tuple(alternatives)) if len(alternatives) > 1 else alternatives[0]
     return e.Not(found) if tree.negated else found
+
+
+def _is_constant(expression: e.Expression) -> bool:
+    match expression:
+        case e.Literal() | e.Parameter():
+            return True
+        case e.Call():
+            return all(_is_constant(one) for one in expression.arguments)
+        case e.Cast():
+            return _is_constant(expression.operand)
+        case _:
+            return False
 
 
 def _list(
     env: Env, tree: t.InItems, operand: e.Expression, items: list[e.Expression]
-) -> e.Expression | None:
+) -> e.InList | None:
     """IN over constants of one type, as PostgreSQL does it; None when they have no common type."""
     known = [one for one in items if one.type.kind is not Kind.UNKNOWN]
     try:
@@ -249,7 +267,7 @@ def _list(
     one = call(env.binder, "=", (same[0], e.Literal(None, common)), tree.at)
     wanted = one.arguments[1].type
     values = tuple([coerce(env.binder, item, wanted, at=tree.at) for item in items])
-    return e.InList(one.arguments[0], values, one.function, tree.negated)
+    return e.InList(one.arguments[0], values, one.function, negated=False)
 
 
 def _quantify(env: Env, tree: t.Quantify) -> e.Expression:

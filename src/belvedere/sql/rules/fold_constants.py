@@ -1,20 +1,21 @@
 """Constant folding: what depends on no row and no statement is computed once, here.
 
-A computation that fails fails the statement, whether or not a row would get there, as in
-PostgreSQL. What a constant condition of CASE, AND, OR or COALESCE cuts off is not computed.
+A constant that cannot be computed (1 / 0) is left where it is, so that it can still vanish: as a
+column nobody reads, or in a part that a constant condition of CASE, AND, OR or COALESCE cuts off.
+What is left of them when unused columns are gone fails the statement, whether or not a row would
+get there: `fail_constants`, a second walk that most statements do not need. PostgreSQL does so.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from belvedere.errors import Error
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
 from belvedere.plan.transform import rebuild, rebuild_expressions, rebuild_inputs, with_subplan
-from belvedere.sql.bind.coerce import concrete
 from belvedere.sql.rules.context import Context
 from belvedere.types import BOOLEAN, Kind, SqlType
 
@@ -24,61 +25,151 @@ UNKNOWN_TRUTH = e.Literal(None, BOOLEAN)
 
 
 def fold_constants(plan: n.Node, context: Context) -> n.Node:
-    return _fold_plan(plan)
+    folder = _Folder(strict=False)
+    folded = folder.plan(plan)
+    context.failing_constants |= folder.failures > 0
+    return folded
 
 
-def _fold_plan(plan: n.Node) -> n.Node:
-    node = rebuild_inputs(plan, _fold_plan)
-    node = rebuild_expressions(node, fold)
-    if not isinstance(node, n.Filter) or not isinstance(node.condition, e.Literal):
-        return node
-    return node.input if node.condition.value is True else n.Values((), node.fields)
+def fail_constants(plan: n.Node, context: Context) -> n.Node:
+    """The plan as it is, or the error of a constant in it."""
+    if context.failing_constants:
+        _Folder(strict=True).plan(plan)
+    return plan
 
 
 def fold(expression: e.Expression) -> e.Expression:
     """The expression with every constant part of it computed."""
-    match expression:
-        case e.Literal() | e.Column() | e.Parameter() | e.OuterColumn():
-            return expression
-    match expression:
-        case e.And():
-            return _logic(expression, FALSE, TRUE)
-        case e.Or():
-            return _logic(expression, TRUE, FALSE)
-        case e.Case():
-            return _case(expression)
-        case e.Coalesce():
-            return _coalesce(expression)
-        case e.Exists():
-            return with_subplan(rebuild(expression, fold), _fold_rows)
-    folded = with_subplan(rebuild(expression, fold), _fold_plan)
-    match folded:
-        case e.Call():
-            return _call(folded)
-        case e.Cast():
-            return _cast(folded)
-        case e.Not(operand=e.Literal(value=value)):
-            return e.Literal(None if value is None else not value, BOOLEAN)
-        case e.Test(operand=e.Literal(value=value)):
-            return _test(folded, value)
-        case _:
-            return folded
+    return _Folder(strict=False).fold(expression)
 
 
-def _fold_rows(plan: n.Node) -> n.Node:
-    """Of EXISTS: whether there are rows, not what is in them."""
-    if isinstance(plan, n.Project):
-        return replace(plan, input=_fold_rows(plan.input))
-    return _fold_plan(plan)
+class _Folder:
+    """`strict`: a constant that cannot be computed is an error, else it is counted."""
 
+    def __init__(self, *, strict: bool) -> None:
+        self.strict = strict
+        self.failures = 0
 
-def _call(call: e.Call) -> e.Expression:
-    if not all(isinstance(one, e.Literal) for one in call.arguments):
+    def plan(self, plan: n.Node) -> n.Node:
+        node = rebuild_inputs(plan, self.plan)
+        node = rebuild_expressions(node, self.fold)
+        if not isinstance(node, n.Filter) or not isinstance(node.condition, e.Literal):
+            return node
+        return node.input if node.condition.value is True else n.Values((), node.fields)
+
+    def any_rows(self, plan: n.Node) -> n.Node:
+        """Of EXISTS: whether there are rows, not what is in them."""
+        match plan:
+            case n.Project() | n.Sort():
+                return self.any_rows(plan.input)
+            case n.Limit(count=e.Literal() | e.Cast(), offset=None) if self.is_positive(plan.count):
+                return self.any_rows(plan.input)
+            case _:
+                return self.plan(plan)
+
+    def is_positive(self, count: e.Expression | None) -> bool:
+        found = None if count is None else self.fold(count)
+        return isinstance(found, e.Literal) and found.value is not None and found.value > 0
+
+    def fold(self, expression: e.Expression) -> e.Expression:
+        match expression:
+            case e.Literal() | e.Column() | e.Parameter() | e.OuterColumn():
+                return expression
+            case e.And():
+                return self.logic(expression, FALSE, TRUE)
+            case e.Or():
+                return self.logic(expression, TRUE, FALSE)
+            case e.Case():
+                return self.case(expression)
+            case e.Coalesce():
+                return self.coalesce(expression)
+            case e.Exists():
+                return with_subplan(expression, self.any_rows)
+        folded = with_subplan(rebuild(expression, self.fold), self.plan)
+        match folded:
+            case e.Call():
+                return self.call(folded)
+            case e.Cast(operand=e.Literal(value=value)):
+                return self.computed(folded.function, [value], folded)
+            case e.Not(operand=e.Literal(value=value)):
+                return e.Literal(None if value is None else not value, BOOLEAN)
+            case e.Test(operand=e.Literal(value=value)):
+                return _test(folded, value)
+            case _:
+                return folded
+
+    def call(self, call: e.Call) -> e.Expression:
         if call.function.strict and any(_is_null(one) for one in call.arguments):
             return e.Literal(None, call.type)
+        values = [one.value for one in call.arguments if isinstance(one, e.Literal)]
+        if len(values) == len(call.arguments):
+            return self.computed(call.function, values, call)
         return _narrowed(call) if call.function.name in _COMPARISONS else call
-    values = [one.value for one in call.arguments if isinstance(one, e.Literal)]
-    return _computed(call.function, values, call)
+
+    def computed(
+        self, function: Function, values: list[Any], original: e.Call | e.Cast
+    ) -> e.Expression:
+        if function.volatility is not Volatility.IMMUTABLE or function.environment:
+            return original
+        if function.strict and any(value is None for value in values):
+            return e.Literal(None, original.type)
+        if not callable(function.python):
+            return original
+        try:
+            return e.Literal(function.python(*values), original.type)
+        except Error:
+            if self.strict:
+                raise
+            self.failures += 1
+            return original
+
+    def logic(
+        self, expression: e.And | e.Or, decides: e.Literal, neutral: e.Literal
+    ) -> e.Expression:
+        kept: list[e.Expression] = []
+        before = self.failures
+        for operand in expression.operands:
+            one = self.fold(operand)
+            if one == decides and self.failures == before:
+                return decides
+            if one == neutral:
+                continue
+            inner = one.operands if isinstance(one, type(expression)) else (one,)
+            kept += [x for x in inner if len(kept) > _FEW or x not in kept]
+        if not kept:
+            return neutral
+        return kept[0] if len(kept) == 1 else type(expression)(tuple(kept))
+
+    def case(self, case: e.Case) -> e.Expression:
+        kept: list[tuple[e.Expression, e.Expression]] = []
+        for when, then in case.whens:
+            condition = self.fold(when)
+            if isinstance(condition, e.Literal):
+                if condition.value is not True:
+                    continue
+                result = self.fold(then)
+                return e.Case(tuple(kept), result, case.type) if kept else result
+            kept.append((condition, self.fold(then)))
+        default = self.fold(case.default)
+        return e.Case(tuple(kept), default, case.type) if kept else default
+
+    def coalesce(self, expression: e.Coalesce) -> e.Expression:
+        kept: list[e.Expression] = []
+        for argument in expression.arguments:
+            one = self.fold(argument)
+            if _is_null(one):
+                continue
+            kept.append(one)
+            if isinstance(one, e.Literal):
+                break
+        if not kept:
+            return e.Literal(None, expression.type)
+        if len(kept) == 1 and kept[0].type == expression.type:
+            return kept[0]
+        return e.Coalesce(tuple(kept), expression.type)
+
+
+_FEW = 32  # beyond this many, looking for repeated conditions costs more than it saves
 
 
 def _is_null(expression: e.Expression) -> bool:
@@ -105,77 +196,10 @@ def _narrowed(call: e.Call) -> e.Expression:
     narrow = e.Literal(literal.value, SqlType(operand.type.kind))
     pair = (operand, narrow) if literal is right else (narrow, operand)
     found = resolve(call.function.name, [one.type for one in pair])
-    return e.Call(concrete(found), pair, call.type)
-
-
-def _cast(cast: e.Cast) -> e.Expression:
-    if not isinstance(cast.operand, e.Literal):
-        return cast
-    return _computed(cast.function, [cast.operand.value], cast)
-
-
-def _computed(function: Function, values: list[Any], original: e.Call | e.Cast) -> e.Expression:
-    if function.volatility is not Volatility.IMMUTABLE or function.environment:
-        return original
-    if function.strict and any(value is None for value in values):
-        return e.Literal(None, original.type)
-    if not callable(function.python):
-        return original
-    return e.Literal(function.python(*values), original.type)
-
-
-_FEW = 32  # beyond this many, looking for repeated conditions costs more than it saves
-
-
-def _logic(expression: e.And | e.Or, decides: e.Literal, neutral: e.Literal) -> e.Expression:
-    kept: list[e.Expression] = []
-    for one in map(fold, expression.operands):
-        if one == decides:
-            return decides
-        if one == neutral:
-            continue
-        inner = one.operands if isinstance(one, type(expression)) else (one,)
-        kept += [x for x in inner if len(kept) > _FEW or x not in kept]
-    if not kept:
-        return neutral
-    if len(kept) == 1:
-        return kept[0]
-    if len(kept) == len(expression.operands) and all(
-        a is b for a, b in zip(kept, expression.operands)
-    ):
-        return expression
-    return type(expression)(tuple(kept))
+    return e.Call(found.function, pair, call.type)
 
 
 def _test(test: e.Test, value: Any) -> e.Expression:
     wanted = {e.Truth.TRUE: True, e.Truth.FALSE: False}.get(test.truth)
     found = value is wanted
     return e.Literal(found is not test.negated, BOOLEAN)
-
-
-def _case(case: e.Case) -> e.Expression:
-    kept: list[tuple[e.Expression, e.Expression]] = []
-    for condition, result in case.whens:
-        condition = fold(condition)
-        if isinstance(condition, e.Literal):
-            if condition.value is not True:
-                continue
-            return e.Case(tuple(kept), fold(result), case.type) if kept else fold(result)
-        kept.append((condition, fold(result)))
-    default = fold(case.default)
-    return e.Case(tuple(kept), default, case.type) if kept else default
-
-
-def _coalesce(expression: e.Coalesce) -> e.Expression:
-    kept: list[e.Expression] = []
-    for one in map(fold, expression.arguments):
-        if _is_null(one):
-            continue
-        kept.append(one)
-        if isinstance(one, e.Literal):
-            break
-    if not kept:
-        return e.Literal(None, expression.type)
-    if len(kept) == 1:
-        return kept[0] if kept[0].type == expression.type else expression
-    return e.Coalesce(tuple(kept), expression.type)
