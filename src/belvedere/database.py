@@ -209,7 +209,6 @@ class Database:
         def apply(transaction: Transaction) -> T:
             edit = Edit(transaction.catalog)
             result = change(edit)
-            self.keeper.require_kept(edit.before, edit.catalog)
             made[:] = [i.id for i in unfinished(edit.catalog) if i.id >= edit.before.head.next_id]
             keys[:] = constraints.added_foreign_keys(edit.before, edit.catalog)
             apply_edit(transaction, edit)
@@ -219,6 +218,7 @@ class Database:
         for id_ in made:
             self._finish(id_, made)
         constraints.require_parents(keys, self.begin, self.change_schema)
+        self._start_worker()
         return result
 
     def _finish(self, id_: int, made: list[int]) -> None:
@@ -232,7 +232,6 @@ class Database:
             else:
                 return
             self.change_schema(lambda edit: edit.set_state(id_, State.READY))
-            self._start_worker()
         except BaseException:
             self._drop_unfinished(made)
             raise
@@ -327,6 +326,13 @@ class Database:
         reached = self.keeper.catch_up(self.commits, self.log, view)
         self.view_errors.pop(view.id, None)
         return reached
+
+    def repair(self, view: View) -> int:
+        """Bring the stored state of a view to what its tables give; returns how many entries were
+        wrong."""
+        with self.begin() as transaction:
+            tables, _ = self.at_watermark(transaction, view)
+            return self.keeper.repair(self.commits, view, tables, transaction)
 
     def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader:
         """The transaction with deferred views brought to its position, for one read."""

@@ -12,7 +12,7 @@ from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Column, Index, PlainView, Sequence, Table, View
 from belvedere.catalog.structure import column_named
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.session import rowwise
+from belvedere.session import rowwise, views
 from belvedere.sql import definitions as d
 
 if TYPE_CHECKING:
@@ -32,6 +32,8 @@ def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
             _rename(edit, edit.catalog.get(found.id), action.new)
         elif isinstance(found, Table):
             _alter_table(session, edit, edit.catalog.table(found.id), action)
+        elif isinstance(found, View) and isinstance(action, d.SetOptions):
+            views.set_options(session, edit, found, dict(action.options))
         else:
             raise Unsupported(f"ALTER {statement.kind.upper()}", action=type(action).__name__)
 

@@ -28,7 +28,7 @@ from belvedere.catalog.model import (
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.session import views
+from belvedere.session import verify, views
 from belvedere.session.alter import alter
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
@@ -65,7 +65,7 @@ def run_definition(session: Session, statement: Any) -> Result:
         case d.CreateMaterializedView():
             return views.create_view(session, statement)
         case d.MaintainView():
-            return views.maintain(session, statement)
+            return verify.maintain(session, statement)
         case d.Alter():
             return _changed(session, "ALTER", lambda edit: alter(session, edit, statement))
         case d.Drop():

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+import msgspec
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.execution.choose import Choice, Tier, compile_for
-from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import row_keys
-from belvedere.execution.duck.rows import rows_of
-from belvedere.execution.run import Rows
 from belvedere.plan import nodes as n
-from belvedere.plan.fields import Field, Fields
+from belvedere.plan import transform
 from belvedere.session.freshness import FreshnessKind
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
@@ -28,7 +25,7 @@ from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
-from belvedere.types import BIGINT, BOOLEAN, TEXT, Row
+from belvedere.views.core import refused
 from belvedere.views.keep import pinned
 from belvedere.views.read import views_in, with_views
 
@@ -36,14 +33,6 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 _OPTIONS = ("maintenance", "placement", "join", "max_lag", "refresh_every", "strict")
-VERIFIED = (
-    Field("view", TEXT),
-    Field("position", BIGINT),
-    Field("rows", BIGINT),
-    Field("missing", BIGINT),
-    Field("unexpected", BIGINT),
-    Field("ok", BOOLEAN),
-)
 
 
 def bind_definition(catalog: Catalog, text: str) -> n.Node:
@@ -79,8 +68,13 @@ def create_view(session: Session, statement: d.CreateMaterializedView) -> Result
             "create materialized view inside a transaction", hint="commit first: it fills itself"
         )
     name, schema = statement.name.name, statement.name.schema or "public"
-    if statement.if_not_exists and session.catalog.find(name, schema) is not None:
-        return Result("CREATE MATERIALIZED VIEW")
+    if session.catalog.find(name, schema) is not None:
+        if statement.if_not_exists:
+            return Result("CREATE MATERIALIZED VIEW")
+        if statement.or_replace:
+            return replace_view(session, statement)
+    if any(isinstance(node, n.VirtualScan) for node in transform.walk(statement.plan)):
+        raise refused("system table", "its rows are not in the log")
     state.rollback()
     options = dict(statement.options)
     session.host.create_view(
@@ -93,6 +87,40 @@ def create_view(session: Session, statement: d.CreateMaterializedView) -> Result
         reads=_views_named(session.catalog, statement.query),
     )
     return Result("CREATE MATERIALIZED VIEW")
+
+
+def replace_view(session: Session, statement: d.CreateMaterializedView) -> Result:
+    """Fill the new view beside the old one, then let it take its place in one step."""
+    name, schema = statement.name.name, statement.name.schema or "public"
+    old = session.catalog.expect(View, name, schema)
+    made = f"{name} (new {session.host.position})"
+    create_view(session, msgspec.structs.replace(statement, name=d.QualifiedName(schema, made)))
+
+    def swap(edit: Edit) -> None:
+        edit.drop_view(old.id)
+        edit.put(msgspec.structs.replace(edit.catalog.expect(View, made, schema), name=name))
+
+    def give_up(edit: Edit) -> None:
+        edit.drop_view(edit.catalog.expect(View, made, schema).id)
+
+    try:
+        session.host.change_schema(swap)
+    except BaseException:
+        session.host.change_schema(give_up)
+        raise
+    return Result("CREATE MATERIALIZED VIEW")
+
+
+def set_options(session: Session, edit: Edit, view: View, options: dict[str, str]) -> None:
+    """ALTER MATERIALIZED VIEW .. SET (maintenance = ..), live: the commit brings the state along.
+    A view that was deferred is caught up first, so that little is left for the commit."""
+    if session.transactions.explicit:
+        raise Unsupported("alter materialized view inside a transaction", hint="commit first")
+    merged = {**view.options, **options}
+    maintenance = _maintenance(merged)
+    if view.maintenance is Maintenance.DEFERRED and maintenance is Maintenance.IMMEDIATE:
+        session.host.catch_up(view)
+    edit.set_maintenance(view.id, maintenance, merged)
 
 
 def _views_named(catalog: Catalog, text: str) -> tuple[int, ...]:
@@ -148,49 +176,3 @@ def fresh_reader(session: Session, transaction: Transaction, views: tuple[View, 
     if not views or session.freshness.kind is FreshnessKind.ANY:
         return transaction
     return session.host.with_pending(transaction, views)
-
-
-# -- refresh, verify, repair -----------------------------------------------------------------------
-
-
-def maintain(session: Session, statement: d.MaintainView) -> Result:
-    view = session.catalog.expect(View, statement.name.name, statement.name.schema or "public")
-    match statement.verb:
-        case "refresh":
-            if view.maintenance is Maintenance.DEFERRED:
-                session.host.catch_up(view)
-            return Result("REFRESH MATERIALIZED VIEW")
-        case "verify":
-            return Result("VERIFY", VERIFIED, [verify(session, view)], 1)
-        case _:
-            raise Unsupported("repair materialized view", hint="drop the view and create it again")
-
-
-def verify(session: Session, view: View) -> Row:
-    """Recompute the view by DuckDB at the position it has reached, and compare, row for row."""
-    host = session.host
-    with host.begin() as transaction:
-        catalog = transaction.catalog
-        tables, position = host.at_watermark(transaction, view)
-        definition = written(pinned(catalog, view), view.definition)
-        choice = Choice(Tier.DUCKDB, "verify", 0)
-        recomputed = compile_for(catalog, definition, choice, session.shared.engine)
-        reading = compile_plan(catalog, host.keeper.reading(catalog, view))
-        expected = _bag(session, tables, recomputed, definition.fields)
-        found = _bag(session, transaction, reading, definition.fields)
-    missing, unexpected = (expected - found).total(), (found - expected).total()
-    return (view.name, position, found.total(), missing, unexpected, not missing + unexpected)
-
-
-def _bag(session: Session, reader: Reader, rows: Rows, fields: Fields) -> Counter[Row]:
-    found = rows(session.new_run(reader, ()))
-    table = getattr(found, "table", None)
-    types = tuple(field.type for field in fields)
-    listed = found if table is None else rows_of(table, types)
-    key = row_keys(fields)
-    return Counter(tuple(map(_rounded, key(row))) for row in listed)
-
-
-def _rounded(value: Any) -> Any:
-    """A plain query may add floats in any order; twelve digits are the same in all of them."""
-    return f"{value:.12g}" if isinstance(value, float) else value

@@ -181,6 +181,7 @@ class CreateMaterializedView(msgspec.Struct, frozen=True):
     options: Options = ()
     if_not_exists: bool = False
     with_data: bool = True
+    or_replace: bool = False
 
 
 # -- ALTER -----------------------------------------------------------------------------------------

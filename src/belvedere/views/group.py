@@ -9,14 +9,16 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
-from belvedere.codec import keyspace
+from belvedere.catalog.model import View
+from belvedere.catalog.relation import compiled_view
+from belvedere.codec import accumulator, keyspace
 from belvedere.codec.record import Record
 from belvedere.kv.batch import Write
-from belvedere.txn.border import ParticipantsFor, Reader, RowChange
+from belvedere.txn.border import ParticipantsFor, Reader, RowChange, Writer
 from belvedere.txn.commit.batch import BatchCommit, DerivedRows
 from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.history.readers import OverlayReader
@@ -36,6 +38,10 @@ def watermark_write(group: int, position: int | None) -> Write:
     """Sets the watermark; None removes it."""
     key = keyspace.watermark_key(group)
     return key, None if position is None else _POSITION.pack(position)
+
+
+def put_watermark(writer: Writer, group: int, position: int) -> None:
+    writer.put(keyspace.watermark_key(group), _POSITION.pack(position))
 
 
 def consolidated(records: Iterable[Record], relations: frozenset[int]) -> list[RowChange]:
@@ -78,6 +84,23 @@ class Recorder:
         self.additions.append((key, payload, amounts))
 
 
+def differences(
+    reader: Reader, view: View, wanted: dict[bytes, bytes | None]
+) -> Iterator[tuple[bytes, bytes, tuple[int, ...]]]:
+    """What has to be added to the stored state of a view to make it the wanted one."""
+    stored = compiled_view(reader.catalog, view.id)
+    for batch in reader.scan(stored.start, stored.end):
+        for key, value in batch:
+            payload, there = accumulator.decode(value)
+            state = wanted.pop(key, None)
+            goal = (0,) * len(there) if state is None else accumulator.decode(state)[1]
+            if goal != there:
+                yield key, payload, tuple([new - old for new, old in zip(goal, there)])
+    for key, state in wanted.items():
+        if state is not None:
+            yield key, *accumulator.decode(state)
+
+
 def catch_up(
     commits: BatchCommit,
     log: Log,
@@ -85,15 +108,15 @@ def catch_up(
     relations: frozenset[int],
     maintainers_of: Callable[[Catalog], Sequence[Maintainer]],
     indexes: ParticipantsFor,
-) -> int:
-    """Bring the group to what is published now; returns where it is then. The work is done at a
-    snapshot, outside of the section; only the additions are made inside."""
+) -> int | None:
+    """Bring the group to what is published now; returns where it is then, None when there is no
+    such group. The work is done at a snapshot, outside of the section; only the additions are made
+    inside."""
     snapshot = commits.snapshot()
     try:
         reader: Reader = commits.reader(snapshot)
         start = watermark(reader, group)
-        assert start is not None, "a group is caught up after its backfill only"
-        if start >= snapshot.position:
+        if start is None or start >= snapshot.position:
             return start
         changes = consolidated(log.read(start, snapshot.position), relations)
         recorder = Recorder()
@@ -108,14 +131,15 @@ def catch_up(
         commits.release(snapshot)
 
 
-def apply_batch(commits: BatchCommit, group: int, recorder: Recorder, start: int, end: int) -> int:
-    reached = [end]
+def apply_batch(
+    commits: BatchCommit, group: int, recorder: Recorder, start: int, end: int
+) -> int | None:
+    reached: list[int | None] = [end]
 
     def make(reader: Reader) -> list[Write]:
         now = watermark(reader, group)
         planted = failpoints.armed and failpoints.planted("view_batch_twice")
         if now != start and not planted:
-            assert now is not None
             reached[0] = now
             return []
         writer = DerivedRows(reader)

@@ -33,6 +33,8 @@ from belvedere.views.delta import Wish
 from belvedere.views.group import (
     catch_up,
     consolidated,
+    differences,
+    put_watermark,
     state_before,
     watermark,
     watermark_write,
@@ -143,14 +145,15 @@ class Keeper:
             options=options or {},
         )
 
-    def require_kept(self, before: Catalog, catalog: Catalog) -> None:
-        """Refuse a catalog under which a view would no longer be what it is."""
+    def require_kept(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
+        """Raise 2BP01 when a view is not the same under this catalog, in which `plain_views` have
+        changed or gone."""
         for view in catalog.views:
             try:
                 self._ready(catalog, view)
-                for plain in _changed_plain_views(before, catalog):
+                for id_ in plain_views:
                     # A definition that does not name it can be bound without it.
-                    self._bind(before.replaced({plain: None}), view.definition)
+                    self._bind(pinned(catalog.replaced({id_: None}), view), view.definition)
             except (InvalidInput, Unsupported, Unavailable) as error:
                 raise InvalidInput(
                     "cannot change this because a view depends on it",
@@ -205,11 +208,28 @@ class Keeper:
         rows: list[Write] = [*writer.writes(), watermark_write(group_of(view), position)]
         commits.derive(lambda newest: rows)
 
+    def repair(self, commits: BatchCommit, view: View, tables: Reader, stored: Reader) -> int:
+        """Add the difference between the view's state at `stored` and what `tables`, at the same
+        position, give."""
+        writer = DerivedRows(Nothing(tables.catalog))
+        self.maintainer(tables.catalog, view).fill(tables, writer)
+        additions = list(differences(stored, view, dict(writer.writes())))
+
+        def make(newest: Reader) -> list[Write]:
+            derived = DerivedRows(newest)
+            for addition in additions:
+                derived.add(*addition)
+            return derived.writes()
+
+        if additions:
+            commits.derive(make)
+        return len(additions)
+
     def catch_up(self, commits: BatchCommit, log: Log, view: View) -> int:
         """Bring a view that has a watermark to what is published now, or beyond. Somebody else may
         be at the same work: whoever comes second to a stretch of the log goes on after it."""
-        wanted, reached = log.last, -1
-        while reached < wanted:
+        wanted = log.last
+        while True:
             reached = catch_up(
                 commits,
                 log,
@@ -218,7 +238,10 @@ class Keeper:
                 lambda catalog: (self.maintainer(catalog, view),),
                 self.indexes,
             )
-        return reached
+            if reached is None:
+                return wanted  # it is dropped, or immediate by now
+            if reached >= wanted:
+                return reached
 
     # -- catching up on read ------------------------------------------------------------------
 
@@ -265,12 +288,9 @@ class Keeper:
         return self.compiled(catalog, view).reading(view.id)
 
 
-def _changed_plain_views(before: Catalog, catalog: Catalog) -> list[int]:
-    return [
-        id_
-        for id_, item in before.objects.items()
-        if isinstance(item, model.PlainView) and catalog.get(id_) is not item
-    ]
+def _changed_plain_views(changes: Sequence[RowChange]) -> list[int]:
+    old = [model.decode(c.old) for c in changes if c.relation == CATALOG_RELATION and c.old]
+    return [item.id for item in old if isinstance(item, model.PlainView)]
 
 
 def _require_same_form(view: View, compiled: Compiled) -> None:
@@ -288,8 +308,9 @@ def _require_same_form(view: View, compiled: Compiled) -> None:
 
 
 class Flip:
-    """Participant of catalog changes: an immediate view that becomes READY in this commit gets
-    what the log has after its watermark."""
+    """Participant of catalog changes. A view that becomes immediate in this commit gets what the
+    log has after its watermark; one that becomes deferred gets a watermark; one that is dropped
+    loses it, so that it holds back the log no longer."""
 
     def __init__(self, keeper: Keeper, log: Log) -> None:
         self._keeper = keeper
@@ -299,39 +320,45 @@ class Flip:
         return ()
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        """Nothing to refuse."""
+        """Refuse a catalog under which a view would no longer be what it is."""
+        self._keeper.require_kept(reader.catalog, _changed_plain_views(changes))
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        for view in _flipped(changes, reader.catalog):
-            mark = watermark(reader, group_of(view))
-            assert mark is not None
-            records = self._log.read_written(mark, reader.position)
-            missed = consolidated(records, frozenset(view.inputs))
-            if failpoints.armed and failpoints.planted("view_flip_without_log"):
-                missed = []
-            before = state_before(reader, missed, self._keeper.indexes)
-            self._keeper.maintainer(reader.catalog, view).writes(missed, before, writer)
-            writer.delete(keyspace.watermark_key(group_of(view)))
+        for old, new in _changed_views(changes):
+            if new is None or new.state is State.DROPPED:
+                if old.state is not State.DROPPED:
+                    writer.delete(keyspace.watermark_key(group_of(old)))
+            elif _follows_log(old) and not _follows_log(new):
+                self._apply_log(old, new, reader, writer)
+            elif _follows_log(new) and not _follows_log(old):
+                put_watermark(writer, new.group, reader.position + 1)
+
+    def _apply_log(self, old: View, new: View, reader: Reader, writer: Writer) -> None:
+        mark = watermark(reader, group_of(old))
+        assert mark is not None, "what follows the log has a watermark"
+        records = self._log.read_written(mark, reader.position)
+        missed = consolidated(records, frozenset(new.inputs))
+        if failpoints.armed and failpoints.planted("view_flip_without_log"):
+            missed = []
+        before = state_before(reader, missed, self._keeper.indexes)
+        self._keeper.maintainer(reader.catalog, new).writes(missed, before, writer)
+        writer.delete(keyspace.watermark_key(group_of(old)))
 
 
-def _flipped(changes: Sequence[RowChange], catalog: Catalog) -> Iterator[View]:
-    for view in catalog.views:
-        if view.state is State.READY and view.maintenance is Maintenance.IMMEDIATE:
-            for change in changes:
-                if _is_flip(change, view):
-                    yield view
+def _changed_views(changes: Sequence[RowChange]) -> Iterator[tuple[View, View | None]]:
+    """Views before and after the catalog changes among these."""
+    for change in changes:
+        if change.relation == CATALOG_RELATION and change.old is not None:
+            old = model.decode(change.old)
+            new = None if change.new is None else model.decode(change.new)
+            if isinstance(old, View):
+                assert new is None or isinstance(new, View)
+                yield old, new
 
 
-def _is_flip(change: RowChange, view: View) -> bool:
-    """Whether the change makes the view immediate: it was being built, or deferred."""
-    if change.relation != CATALOG_RELATION or change.old is None or change.new is None:
-        return False
-    old, new = model.decode(change.old), model.decode(change.new)
-    return (
-        isinstance(old, View)
-        and new.id == view.id
-        and (old.state is State.BUILDING or old.maintenance is Maintenance.DEFERRED)
-    )
+def _follows_log(view: View) -> bool:
+    """Whether its state is brought up to date by reading the log: being built, or deferred."""
+    return view.state is State.BUILDING or view.maintenance is Maintenance.DEFERRED
 
 
 def group_of(view: View) -> int:

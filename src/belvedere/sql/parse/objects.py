@@ -58,8 +58,6 @@ def _missing(c: Cursor) -> Unsupported:
 
 
 def _view(c: Cursor, kind: str, or_replace: bool) -> QueryForm:
-    if or_replace and kind != "view":
-        raise c.error()
     if_not_exists = c.accept("if", "not", "exists")
     name = qualified(c)
     columns = c.names() if c.is_sign("(") else ()

@@ -1,0 +1,81 @@
+"""REFRESH, VERIFY and REPAIR of materialized views.
+
+VERIFY recomputes by DuckDB from the definition as it is written, never by what maintains the view.
+REPAIR adds what the stored state lacks. State is linear, so the difference found at a snapshot is
+right also for what commits have added in the meantime.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from belvedere.catalog.model import Maintenance, View
+from belvedere.execution.choose import Choice, Tier, compile_for
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.direct.context import row_keys
+from belvedere.execution.duck.rows import rows_of
+from belvedere.execution.run import Rows
+from belvedere.plan.fields import Field, Fields
+from belvedere.session.result import Result
+from belvedere.session.views import written
+from belvedere.sql import definitions as d
+from belvedere.txn.border import Reader
+from belvedere.types import BIGINT, BOOLEAN, TEXT, Row
+from belvedere.views.keep import pinned
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+VERIFIED = (
+    Field("view", TEXT),
+    Field("position", BIGINT),
+    Field("rows", BIGINT),
+    Field("missing", BIGINT),
+    Field("unexpected", BIGINT),
+    Field("ok", BOOLEAN),
+)
+
+
+def maintain(session: Session, statement: d.MaintainView) -> Result:
+    view = session.catalog.expect(View, statement.name.name, statement.name.schema or "public")
+    match statement.verb:
+        case "refresh":
+            if view.maintenance is Maintenance.DEFERRED:
+                session.host.catch_up(view)
+            return Result("REFRESH MATERIALIZED VIEW")
+        case "verify":
+            return Result("VERIFY", VERIFIED, [verify(session, view)], 1)
+        case _:
+            session.host.repair(view)
+            return Result("REPAIR", VERIFIED, [verify(session, view)], 1)
+
+
+def verify(session: Session, view: View) -> Row:
+    """Recompute the view by DuckDB at the position it has reached, and compare, row for row."""
+    host = session.host
+    with host.begin() as transaction:
+        catalog = transaction.catalog
+        tables, position = host.at_watermark(transaction, view)
+        definition = written(pinned(catalog, view), view.definition)
+        choice = Choice(Tier.DUCKDB, "verify", 0)
+        recomputed = compile_for(catalog, definition, choice, session.shared.engine)
+        reading = compile_plan(catalog, host.keeper.reading(catalog, view))
+        expected = _bag(session, tables, recomputed, definition.fields)
+        found = _bag(session, transaction, reading, definition.fields)
+    missing, unexpected = (expected - found).total(), (found - expected).total()
+    return (view.name, position, found.total(), missing, unexpected, not missing + unexpected)
+
+
+def _bag(session: Session, reader: Reader, rows: Rows, fields: Fields) -> Counter[Row]:
+    found = rows(session.new_run(reader, ()))
+    table = getattr(found, "table", None)
+    types = tuple(field.type for field in fields)
+    listed = found if table is None else rows_of(table, types)
+    key = row_keys(fields)
+    return Counter(tuple(map(_rounded, key(row))) for row in listed)
+
+
+def _rounded(value: Any) -> Any:
+    """A plain query may add floats in any order; twelve digits are the same in all of them."""
+    return f"{value:.12g}" if isinstance(value, float) else value

@@ -1,0 +1,74 @@
+"""A database with sessions, for tests of views through SQL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from belvedere.catalog.model import View
+from belvedere.config import Config, Durability
+from belvedere.database import Database
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.session import Session
+from belvedere.session.shared import Shared
+from belvedere.session.views import bind_definition
+
+
+class Store:
+    """An open database; `session` makes one more session of it."""
+
+    def __init__(self, path: str | Path = ":memory:") -> None:
+        self.db = Database.open(
+            path,
+            Config(durability=Durability.OFF),
+            compile_expression=compile_table_expression,
+            bind=bind_definition,
+        )
+        self.shared = Shared(self.db)
+        self._first = self.session()
+
+    def session(self) -> Session:
+        return Session(self.shared)
+
+    def run(self, *statements: str) -> list[tuple[Any, ...]]:
+        """Run the statements; the rows of the last."""
+        rows: list[tuple[Any, ...]] = []
+        for statement in statements:
+            rows = rows_of(self._first, statement)
+        return rows
+
+    def view(self, name: str) -> View:
+        return self.db.catalog.expect(View, name)
+
+    def verified(self) -> dict[str, bool]:
+        """What VERIFY says of every view."""
+        found = {}
+        for view in self.db.catalog.views:
+            quoted = view.name.replace('"', '""')
+            (row,) = self.run(f'VERIFY MATERIALIZED VIEW "{quoted}"')
+            found[view.name] = bool(row[-1])
+        return found
+
+    def verified_names(self) -> list[str]:
+        return [name for name, right in self.verified().items() if right]
+
+    def close(self) -> None:
+        self.shared.close()
+        self.db.close()
+
+
+def rows_of(session: Session, statement: str, freshness: str | None = None) -> list[Any]:
+    result = session.execute(statement, freshness=freshness)
+    result.materialize()
+    return result.rows
+
+
+@contextmanager
+def opened(path: str | Path = ":memory:") -> Iterator[Store]:
+    store = Store(path)
+    try:
+        yield store
+    finally:
+        store.close()

@@ -1,0 +1,82 @@
+"""Views after the process was killed: each change counts exactly once."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from belvedere import failpoints
+from belvedere.codec import keyspace
+from belvedere.errors import Unavailable
+from belvedere.views.group import watermark
+from tests.views.crash_child import TEXTS
+from tests.views.sql import Store, opened
+
+POINTS = (
+    "maintain.after_write=kill@6",
+    "maintain.before_write=kill@12",
+    "commit.after_write=kill@40",
+    "maintain.after_write=kill@15",
+)
+
+
+def test_views_are_exact_after_kills_at_every_boundary(tmp_path: Path) -> None:
+    """One store through all the kills, so that each begins where the last one left it."""
+    store, acknowledged = tmp_path / "shop.db", tmp_path / "acknowledged"
+    for points in POINTS:
+        environment = os.environ | {"BELVEDERE_FAILPOINTS": points}
+        command = [sys.executable, "-m", "tests.views.crash_child", str(store), str(acknowledged)]
+        done = subprocess.run(command, env=environment, capture_output=True, check=False)
+        assert done.returncode == -9, done.stderr.decode()[-2000:]
+        check(store, acknowledged)
+
+
+def check(path: Path, acknowledged: Path) -> None:
+    written = set(map(int, acknowledged.read_text().split())) if acknowledged.exists() else set()
+    with opened(path) as store:
+        if store.db.catalog.find("t") is None:
+            return
+        found = {id_ for (id_,) in store.run("SELECT id FROM t")}
+        assert written <= found
+        for view in store.db.catalog.views:
+            expected = Counter(store.run(TEXTS[view.name.removesuffix("_later")]))
+            assert Counter(store.run(f"SELECT * FROM {view.name}")) == expected, view.name
+        for view in store.db.deferred_views():
+            store.db.catch_up(view)
+        assert set(store.verified().values()) <= {True}
+
+
+@pytest.mark.parametrize("point", ["maintain.before_write", "maintain.after_write"])
+def test_a_create_that_fails_leaves_nothing(point: str, tmp_path: Path) -> None:
+    with opened(tmp_path / "shop.db") as store:
+        store.run("CREATE TABLE t (id int PRIMARY KEY, g int, v int)")
+        store.run("INSERT INTO t VALUES (1, 1, 1), (2, 1, 2)")
+        before = set(store.db.catalog.objects)
+        failpoints.arm(point, "raise")
+        try:
+            with pytest.raises(Unavailable):
+                store.run(f"CREATE MATERIALIZED VIEW v AS {TEXTS['pairs']}")
+        finally:
+            failpoints.disarm()
+        assert_nothing_of(store, before)
+
+
+def assert_nothing_of(store: Store, before: set[int]) -> None:
+    """No live object beyond `before`; once the log forgets, no keys of dropped ones either."""
+    db = store.db
+    live = {i for i, item in db.catalog.objects.items() if getattr(item, "dropped_at", 0) == 0}
+    assert live == before
+    dropped = set(db.catalog.objects) - before
+    for number in range(3):
+        store.run(f"INSERT INTO t VALUES ({100 + number}, 0, 0)")
+    db.trim(db.position - 1)
+    for id_ in dropped:
+        start, end = keyspace.relation_range(id_)
+        assert not list(db.store.scan(start, end))
+        with db.begin() as reader:
+            assert watermark(reader, id_) is None
