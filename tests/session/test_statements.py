@@ -54,7 +54,7 @@ def test_prepared_statements(con: belvedere.Connection) -> None:
     con.execute("PREPARE get (int) AS SELECT name FROM t WHERE id = $1")
     assert one(con, "EXECUTE get (1)") == "ann"
     assert sqlstate(con, "PREPARE get AS SELECT 1") == "42P05"
-    assert sqlstate(con, "EXECUTE get (1, 2)") == "08P01"
+    assert sqlstate(con, "EXECUTE get (1, 2)") == "42601"
     con.execute("DEALLOCATE get")
     assert sqlstate(con, "EXECUTE get (1)") == "26000"
 

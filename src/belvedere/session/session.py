@@ -215,7 +215,7 @@ class Session:
     def _uncached(self, text: str, parameters: Sequence[Any], freshness: str | None) -> Result:
         self._statement_freshness = None if freshness is None else self._floored(freshness)
         try:
-            found = front.parse(text)
+            found = self._parsed(text)
             result = Result("")
             for parsed in found:
                 alone = len(found) == 1
@@ -223,6 +223,13 @@ class Session:
             return result
         finally:
             self._statement_freshness = None
+
+    def _parsed(self, text: str) -> Sequence[Any]:
+        try:
+            return front.parse(text)
+        except Error:
+            self._failed_statement()
+            raise
 
     @property
     def freshness(self) -> Freshness:
@@ -245,17 +252,22 @@ class Session:
     ) -> Result:
         try:
             statement, general = front.bind(self, parsed, parameters)
+            if isinstance(statement, DataPlan):
+                entry = self.prepare(statement, text[parsed.start : parsed.end])
         except Error:
             self.transactions.require_usable()
             self._failed_statement()
             raise
         if isinstance(statement, DataPlan):
-            entry = self.prepare(statement, text[parsed.start : parsed.end])
             if keep and general:
                 self.shared.plans.put(text, entry)
                 entry.record.text = text
             return self.run_data(entry, parameters)
-        return utility.run(self, statement, parameters)
+        try:
+            return utility.run(self, statement, parameters)
+        except Error:
+            self._failed_statement()
+            raise
 
     def planned(self, plan: Node) -> Node:
         """The plan over what is stored, by the optimizer's rules."""

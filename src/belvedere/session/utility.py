@@ -187,6 +187,11 @@ def _execute(session: Session, statement: s.Execute, parameters: Sequence[Any]) 
     values = tuple(evaluate(session, one, parameters) for one in statement.arguments)
     bound = front.bind_prepared(session, found)
     if isinstance(bound, s.DataPlan):
+        wanted = len(bound.parameters)
+        if wanted != len(values):
+            raise InvalidInput(
+                "wrong number of parameters", sqlstate="42601", wanted=wanted, given=len(values)
+            )
         return session.run_data(session.prepare(bound, found.source), values)
     return run(session, bound, values)
 
