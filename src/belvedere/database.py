@@ -334,6 +334,16 @@ class Database:
             tables, _ = self.at_watermark(transaction, view)
             return self.keeper.repair(self.commits, view, tables, transaction)
 
+    def stored_size(self, view: View) -> tuple[int, int]:
+        """Entries and bytes of a view's state: keys and values, as they are stored."""
+        with self.begin() as reader:
+            sizes = [
+                len(key) + len(value)
+                for batch in reader.scan(*keyspace.relation_range(view.id))
+                for key, value in batch
+            ]
+        return len(sizes), sum(sizes)
+
     def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader:
         """The transaction with deferred views brought to its position, for one read."""
         return self.keeper.with_pending(self.log, transaction, views)

@@ -9,16 +9,21 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.graph import root_table
+from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import Unsupported
 from belvedere.execution.choose import Tier
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
 from belvedere.plan.printer import print_plan
+from belvedere.session import views
 from belvedere.session.prepared import Prepared
 from belvedere.session.result import Result
+from belvedere.sql import definitions as d
 from belvedere.sql import statements as s
 from belvedere.types import TEXT, Row
+from belvedere.views.compile import compile_view
+from belvedere.views.explain import explained
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -35,6 +40,9 @@ class _Measure:
 
 def run(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Result:
     data = statement.statement
+    if isinstance(data, d.MaintainView | d.CreateMaterializedView):
+        lines = view_lines(session, data)
+        return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
     if not isinstance(data, s.DataPlan):
         raise Unsupported(f"EXPLAIN of {type(data).__name__}")
     lines = []
@@ -62,6 +70,25 @@ def run(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Re
         lines += _parts(session, data, parameters)
     lines += _writes(session.catalog, data.plan)
     return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
+
+
+def view_lines(session: Session, statement: d.MaintainView | d.CreateMaterializedView) -> list[str]:
+    """How a view is kept, or would be, and what it makes each write do."""
+    catalog, keeper, name = session.catalog, session.host.keeper, statement.name
+    if isinstance(statement, d.CreateMaterializedView):
+        compiled = compile_view(views.bind_definition(catalog, statement.query))
+        given = dict(statement.options).get("maintenance", Maintenance.IMMEDIATE.value)
+        head = f"view {name.name} would be {given}"
+    else:
+        view = catalog.expect(View, name.name, name.schema or "public")
+        compiled = keeper.compiled(catalog, view)
+        head = f"view {name.name} is {view.maintenance.value}"
+    wishes = [
+        f"index to be made on {table.name} ({table.columns[wish.slots[0]].name})"
+        for wish in keeper.wishes_of(catalog, compiled)
+        for table in (catalog.table(wish.relation),)
+    ]
+    return [head, *explained(catalog, compiled), *wishes]
 
 
 def _prepared(
@@ -116,6 +143,9 @@ def _writes(catalog: Catalog, node: n.Node) -> list[str]:
     lines.append("key reads: the primary key of each row")
     for index in catalog.indexes_of(table.id):
         lines.append(f"index: {index.name}{' unique' if index.unique else ''}")
+    for view in catalog.views_over(table.id):
+        if view.maintenance is Maintenance.IMMEDIATE:
+            lines.append(f"view: {view.name}")
     for key in table.foreign_keys:
         if key.enforced:
             lines.append(f"check at commit: foreign key {key.name}")

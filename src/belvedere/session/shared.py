@@ -16,6 +16,7 @@ from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Maintenance, Table, View
 from belvedere.catalog.relation import compiled_table
 from belvedere.config import Config
+from belvedere.errors import Error
 from belvedere.execution.duck.engine import DuckEngine
 from belvedere.plan.nodes import Node
 from belvedere.session.statistics import StatementStatistics
@@ -81,6 +82,12 @@ class Host(Protocol):
     def catch_up(self, view: View) -> int: ...
 
     def repair(self, view: View) -> int: ...
+
+    def watermark(self, view: View) -> int: ...
+
+    def stored_size(self, view: View) -> tuple[int, int]: ...
+
+    view_errors: dict[int, Error]
 
     def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader: ...
 

@@ -166,7 +166,9 @@ class Keeper:
     def wishes(self, catalog: Catalog, wanted: ViewDefinition) -> tuple[Wish, ...]:
         """The indexes that would spare the view's maintenance a scan, the shortest for each
         table and set of columns."""
-        compiled = compile_view(self._bind(catalog, wanted.definition))
+        return self.wishes_of(catalog, compile_view(self._bind(catalog, wanted.definition)))
+
+    def wishes_of(self, catalog: Catalog, compiled: Compiled) -> tuple[Wish, ...]:
         found = wishes_of(catalog, compiled.tree)
         return tuple(dict.fromkeys(Wish(wish.relation, wish.slots[:1]) for wish in found))
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from belvedere.errors import Unsupported
+from belvedere.sql.definitions import MaintainView
 from belvedere.sql.parse import objects, utility
 from belvedere.sql.parse import tree as t
 from belvedere.sql.parse.alter import parse_alter
@@ -14,6 +15,7 @@ from belvedere.sql.parse.dml import parse_data_statement
 from belvedere.sql.parse.expressions import parse_expression
 from belvedere.sql.parse.forms import ExplainForm, Tree
 from belvedere.sql.parse.lexer import END, SIGN, WORD, tokenize
+from belvedere.sql.parse.names import qualified
 from belvedere.sql.parse.query import parse_query
 
 _GRAMMAR = Grammar(parse_expression, parse_query, parse_data_statement)
@@ -71,7 +73,10 @@ def _statement(c: Cursor) -> Tree:
 def _explain(c: Cursor) -> ExplainForm:
     options = utility.parse_explain_options(c)
     start = c.token.start
-    statement = _statement(c)
+    if c.accept("materialized", "view"):
+        statement: Tree = MaintainView("explain", qualified(c))
+    else:
+        statement = _statement(c)
     return ExplainForm(statement, c.text[start : c.tokens[c.index - 1].end], options)
 
 

@@ -1,0 +1,110 @@
+"""How a view is kept, as text: its state, and its delta plan, with one term for each way in which
+its tables can change together.
+
+    kept: groups (customer), 4 amounts: rows; count(*), distributive; avg(total), algebraic
+    linear, 1 term
+      when orders changes
+        Project customer, total
+          Changes orders (customer, total)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.plan import nodes as n
+from belvedere.plan.expression_printer import print_expression
+from belvedere.plan.printer import print_plan
+from belvedere.views.compile import Compiled
+from belvedere.views.core import Expressions, name_of
+from belvedere.views.delta import Term, terms_of
+from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union
+
+_DISTRIBUTIVE = ("count", "sum", "min", "max", "bool_and", "bool_or", "every")
+_ALGEBRAIC = ("avg", "variance", "var_samp", "var_pop", "stddev", "stddev_samp", "stddev_pop")
+
+
+def explained(catalog: Catalog, compiled: Compiled) -> list[str]:
+    """Lines of text, without positions or costs."""
+    return [_state(compiled), *_tree(catalog, compiled.tree)]
+
+
+def kind_of(name: str) -> str:
+    """What kind of aggregate it is: whether parts of a group can be combined, and how."""
+    if name in _DISTRIBUTIVE:
+        return "distributive"
+    return "algebraic" if name in _ALGEBRAIC else "holistic"
+
+
+def _state(compiled: Compiled) -> str:
+    columns = ", ".join(field.name for field in compiled.stored)
+    if compiled.group is None:
+        return f"kept: rows ({columns}) with how often each is there"
+    calls = [
+        f"{call.function.name}({_texts(call.arguments) or '*'}), {kind_of(call.function.name)}"
+        for call in compiled.group.calls
+    ]
+    return f"kept: groups ({columns}), {compiled.amounts} amounts: " + "; ".join(["rows", *calls])
+
+
+def _tree(catalog: Catalog, tree: Tree) -> Iterator[str]:
+    match tree:
+        case Core():
+            yield from _core(catalog, tree)
+        case Map():
+            yield print_plan(tree.plan).splitlines()[0] + " of what changes in"
+            yield from _indented(_tree(catalog, tree.input))
+        case Union():
+            yield "union all of what changes in"
+            for side in (tree.left, tree.right):
+                yield from _indented(_tree(catalog, side))
+        case Apply():
+            yield from _apply(catalog, tree)
+        case Recompute():
+            yield from _recompute(catalog, tree)
+
+
+def _core(catalog: Catalog, tree: Core) -> Iterator[str]:
+    terms, _ = terms_of(tree.branches, tree.plan.fields, catalog)
+    yield f"linear, {len(terms)} term{'' if len(terms) == 1 else 's'}"
+    for term in terms:
+        yield from _indented(_term(tree, term))
+
+
+def _term(tree: Core, term: Term) -> Iterator[str]:
+    leaves = tree.branches[term.branch].leaves
+    names = " and ".join(leaves[number].name for number in term.changed)
+    scans = f", {term.scans} full scan{'' if term.scans == 1 else 's'}" if term.scans else ""
+    yield f"when {names} change{'s' if len(term.changed) == 1 else ''}{scans}"
+    yield from _indented(iter(print_plan(term.plan).splitlines()))
+
+
+def _apply(catalog: Catalog, tree: Apply) -> Iterator[str]:
+    what = "sub-query" if isinstance(tree.plan, n.Filter | n.Project) else name_of(tree.plan)
+    yield f"{what}: left rows that change are done as they are"
+    yield from _indented(_tree(catalog, tree.left))
+    for right in tree.rights:
+        keys = _texts(right.left_keys)
+        which = f"the left rows with the same {keys}" if keys else "every left row"
+        flips = tree.join is not None and tree.join.residual is None
+        if flips and tree.join is not None and tree.join.kind is not n.JoinKind.INNER:
+            which += ", for a first or last match"
+        yield f"right rows that change touch {which}"
+        yield from _indented(_tree(catalog, right.tree))
+
+
+def _recompute(catalog: Catalog, tree: Recompute) -> Iterator[str]:
+    keys = _texts(tree.inputs[0].keys)
+    what = f"the rows with the touched {keys}" if keys else "everything"
+    yield f"{name_of(tree.plan)}: done again over {what}, before and after"
+    for one in tree.inputs:
+        yield from _indented(_tree(catalog, one.tree))
+
+
+def _texts(expressions: Expressions) -> str:
+    return ", ".join(map(print_expression, expressions))
+
+
+def _indented(lines: Iterator[str]) -> Iterator[str]:
+    return ("  " + line for line in lines)
