@@ -320,7 +320,7 @@ class Transaction:
 
     def _end(self) -> None:
         self.ended = True
-        self._reader, self._changes = _ENDED_READER, {}
+        self._reader, self._changes = _ENDED_READER, _NO_CHANGES
         for snapshot in self._snapshots:
             self._protocol.release(snapshot)
         if self._held:
@@ -394,6 +394,7 @@ class _EndedReader:
 
 
 _ENDED_READER = _EndedReader()
+_NO_CHANGES: dict[bytes, RowChange] = {}
 
 
 def _ended() -> InvalidInput:

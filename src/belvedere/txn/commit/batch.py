@@ -14,8 +14,8 @@ from __future__ import annotations
 
 import struct
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from itertools import islice
 
 from belvedere import failpoints
 from belvedere.catalog import model
@@ -75,7 +75,7 @@ class BatchCommit:
         self._group = GroupSync(visibility, store.sync, anchor) if anchor else None
         self._failure: Unavailable | None = None
         self._shut = False
-        self._outcomes: OrderedDict[bytes, int] = OrderedDict()
+        self._outcomes: dict[bytes, int] = {}
         self._outcomes_max = config.outcomes_kept
         self.snapshot = visibility.open
         self.release = visibility.release
@@ -106,6 +106,9 @@ class BatchCommit:
     def _keep_house(self) -> None:
         """The commit is done: what fails here is not told to whoever made it, or it would be made
         again."""
+        excess = len(self._outcomes) - self._outcomes_max
+        for transaction in list(islice(self._outcomes, max(excess, 0))):
+            self._outcomes.pop(transaction, None)
         try:
             self._housekeeping()
             self.housekeeping_failure = None
@@ -166,18 +169,18 @@ class BatchCommit:
     # -- inside the section -------------------------------------------------------------------
 
     def _enter(self) -> None:
-        if not self._section.acquire(blocking=False) and not self._section.acquire(
-            timeout=self._section_wait_s
-        ):
-            raise Unavailable("commit section is busy", sqlstate="55P03")
-        if self._shut:
+        if not self._section.acquire(blocking=False):
+            self._wait_for_section()
+        group = self._group
+        if self._failure is not None or self._shut or (group and group.failure):
             self._section.release()
-            raise Unavailable("the database is closed", sqlstate="08003")
-        try:
+            if self._shut:
+                raise Unavailable("the database is closed", sqlstate="08003")
             self.require_writable()
-        except Unavailable:
-            self._section.release()
-            raise
+
+    def _wait_for_section(self) -> None:
+        if not self._section.acquire(timeout=self._section_wait_s):
+            raise Unavailable("commit section is busy", sqlstate="55P03")
 
     def require_writable(self) -> None:
         """Raise 25006 when a write or a sync has failed."""
@@ -225,14 +228,19 @@ class BatchCommit:
             derived = self._derive(participants, changes, catalog)  # type: ignore[arg-type]
             batch += derived
         successor = make(Snapshot, (batch_number + 1, position, catalog, record_hash(record)))
-        schema_change = catalog is not self._visibility.written.catalog
-        if schema_change and failpoints.armed and failpoints.planted("catalog_before_data"):
-            self._visibility.published = self._visibility.published._replace(catalog=catalog)
+        schema_change = failpoints.armed and catalog is not self._visibility.written.catalog
+        if schema_change:
+            self._show_early(catalog)
         self._write(batch, successor, lambda: self._images(changes, derived), 1)
-        if schema_change and failpoints.armed:
+        if schema_change:
             failpoints.hit("catalog.after")
-        self._remember(intent.transaction, position)
+        self._outcomes[intent.transaction] = position
         return successor
+
+    def _show_early(self, catalog: Catalog) -> None:
+        """A planted bug: readers plan with a catalog whose data is not written yet."""
+        if failpoints.planted("catalog_before_data"):
+            self._visibility.published = self._visibility.published._replace(catalog=catalog)
 
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         if key not in self._undo:
@@ -344,11 +352,6 @@ class BatchCommit:
     def _old_values(self, batch: Sequence[Write]) -> list[tuple[bytes, bytes | None]]:
         keys = [key for key, _ in batch]
         return list(zip(keys, self._store.multi_get(keys), strict=True))
-
-    def _remember(self, transaction: bytes, position: int) -> None:
-        self._outcomes[transaction] = position
-        if len(self._outcomes) > self._outcomes_max:
-            self._outcomes.popitem(last=False)
 
 
 class DerivedRows:
