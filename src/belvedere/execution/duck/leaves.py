@@ -62,7 +62,12 @@ def _scanned(catalog: Catalog, node: n.Scan) -> Leaf:
 
     def leaf(run: Run) -> pa.Table:
         found = list(batches(run))
-        return pa.Table.from_batches(found) if found else table_of([], types)
+        if not found:
+            return table_of([], types)
+        table = pa.Table.from_batches(found)
+        if node.access.reverse:  # one range: several in reverse order are never asked for
+            return table.take(pa.array(range(table.num_rows - 1, -1, -1), pa.int64()))
+        return table
 
     return leaf
 

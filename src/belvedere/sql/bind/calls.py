@@ -221,7 +221,8 @@ def table_call(env: Env, tree: t.FunctionCall) -> n.TableCall:
     if _kind(name, tree) is not FunctionKind.SET:
         raise Unsupported("scalar function in from", position=tree.at + 1, name=name)
     found, given = resolved_call(env.binder, name, _arguments(env, tree), tree.at)
-    return n.TableCall(concrete(found), given, (n.Field(name, found.result_type),))
+    column = "value" if name.startswith("json_array_elements") else name
+    return n.TableCall(concrete(found), given, (n.Field(column, found.result_type),))
 
 
 # -- functions with rules of their own -------------------------------------------------------------
