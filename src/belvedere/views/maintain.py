@@ -8,20 +8,18 @@ column the view uses adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
-from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.direct.context import Context
-from belvedere.execution.run import Interrupt, Run
 from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange, Writer
 from belvedere.types import Row
-from belvedere.views.compile import Compiled, Group
+from belvedere.views.compile import Compiled
+from belvedere.views.grouping import entries, entry_function, stateless
 from belvedere.views.linear import Amounts
-from belvedere.views.source import ENVIRONMENT, NO_SERVICES, Step, Weighted
+from belvedere.views.source import Step
 from belvedere.views.sources import source_of
 
 Additions = dict[bytes, tuple[bytes, Amounts]]
@@ -35,7 +33,8 @@ class Maintainer:
     ) -> None:
         self._source = source_of(catalog, compiled.tree)
         self._stored = compiled_view(catalog, view.id)
-        self._grouping = _grouping(catalog, compiled.group)
+        self._entry_of = entry_function(catalog, compiled.group)
+        self._short = stateless(catalog, compiled.tree, compiled.group)
         self._indexes = indexes
 
     # -- as a participant ---------------------------------------------------------------------
@@ -49,33 +48,41 @@ class Maintainer:
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         """Add what the changes add; `reader` shows the state before them."""
-        step = Step(changes, reader, self._indexes)
-        self._add(self._source.delta(step), reader, writer)
+        self._add(self._delta(changes, reader), writer)
         if failpoints.armed and failpoints.planted("view_delta_twice"):
-            self._add(self._source.delta(step), reader, writer)
+            self._add(self._delta(changes, reader), writer)
 
     # -- the work -----------------------------------------------------------------------------
 
     def fill(self, reader: Reader, writer: Writer) -> None:
         """Add all there is at `reader` to an empty state."""
-        self._add(((row, 1) for row in self._source.whole(reader)), reader, writer)
+        rows = ((row, 1) for row in self._source.whole(reader))
+        self._add(entries(self._entry_of, rows), writer)
 
     @property
     def reads_state(self) -> bool:
         """Whether a delta needs rows beside the changed ones."""
         return self._source.reads_state
 
-    def _add(self, rows: Weighted, reader: Reader, writer: Writer) -> None:
+    def _delta(
+        self, changes: Sequence[RowChange], reader: Reader
+    ) -> Iterator[tuple[Row, Amounts, int]]:
+        if self._short is not None:
+            return self._short(changes)
+        step = Step(changes, reader, self._indexes)
+        return entries(self._entry_of, self._source.delta(step))
+
+    def _add(self, found: Iterator[tuple[Row, Amounts, int]], writer: Writer) -> None:
         additions: Additions = {}
         encode_key, encode_row = self._stored.key.encode, self._stored.payload.encode
-        for group, amounts, weight in self._grouping(reader, rows):
+        for group, amounts, weight in found:
             if failpoints.armed and failpoints.planted("view_null_group_dropped"):
                 if None in group:
                     continue
             key = encode_key(group)
             known = additions.get(key)
             if known is None:
-                signed = tuple([weight * amount for amount in amounts])
+                signed = amounts if weight == 1 else tuple([weight * one for one in amounts])
                 additions[key] = (encode_row(group), signed)
             else:
                 payload, sums = known
@@ -84,36 +91,3 @@ class Maintainer:
         for key, (payload, amounts) in additions.items():
             if any(amounts):
                 writer.add(key, payload, amounts)
-
-
-Grouping = Callable[[Reader, Weighted], Iterator[tuple[Row, Amounts, int]]]
-
-
-def _grouping(catalog: Catalog, group: Group | None) -> Grouping:
-    """Rows of the tree to (stored columns, amounts, weight)."""
-    if group is None:
-        one = (1,)
-        return lambda reader, rows: ((row, one, weight) for row, weight in rows)
-    context = Context(catalog, lambda node: compile_plan(catalog, node))
-    group_of = context.tuple_of(group.groups)
-    arguments = [context.tuple_of(call.arguments) for call in group.calls]
-    filters = [None if c.filter is None else context.truth_of(c.filter) for c in group.calls]
-
-    def grouped(reader: Reader, rows: Weighted) -> Iterator[tuple[Row, Amounts, int]]:
-        run = Run(reader, (), ENVIRONMENT, NO_SERVICES, Interrupt())
-        of_row = group_of(run)
-        steps = [
-            (given(run), kept and kept(run), keep.amounts)
-            for given, kept, keep in zip(arguments, filters, group.keeps)
-        ]
-        for row, weight in rows:
-            amounts: Amounts = (1,)
-            for given, kept, amounts_of in steps:
-                if kept is not None and not kept(row):
-                    amounts += (0,) * len(amounts_of(None))
-                else:
-                    values = given(row)
-                    amounts += amounts_of(values[0] if values else True)
-            yield of_row(row), amounts, weight
-
-    return grouped

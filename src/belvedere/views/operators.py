@@ -15,6 +15,7 @@ from belvedere.execution.run import Rows
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
+from belvedere.plan.fields import Fields
 from belvedere.txn.border import Reader, RowChange
 from belvedere.types import Kind, Row
 from belvedere.views.core import Expressions, Leaf
@@ -26,6 +27,7 @@ from belvedere.views.delta import (
     terms_of,
     whole_plans,
 )
+from belvedere.views.linear import FLOATS
 from belvedere.views.source import (
     Restricted,
     Source,
@@ -44,13 +46,16 @@ Sides = tuple[list[Row], list[Row]]
 SidesOf = Callable[[Sequence[RowChange]], Sides]
 
 
+_Terms = list[tuple[Term, Rows]]
+_Relevant = tuple[dict[int, SidesOf], _Terms]
+
+
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """`relations` of its leaves; `leaves` by number."""
+    """Its leaves (relation, sides) by number, and its terms."""
 
-    relations: frozenset[int]
     leaves: dict[int, tuple[int, SidesOf]]
-    terms: list[tuple[Term, Rows]]
+    terms: _Terms
 
 
 class CoreSource:
@@ -69,8 +74,8 @@ class CoreSource:
                 if one.constant is None
             }
             mine = [(t, compile_plan(catalog, t.plan)) for t in terms if t.branch == number]
-            relations = frozenset(relation for relation, _ in leaves.values())
-            self._branches.append(_Branch(relations, leaves, mine))
+            self._branches.append(_Branch(leaves, mine))
+        self._by_relations: dict[frozenset[int], list[_Relevant]] = {}
         self._whole = [
             compile_plan(catalog, plan) for plan in whole_plans(tree.branches, fields, catalog)
         ]
@@ -80,20 +85,26 @@ class CoreSource:
         return any(len(branch.leaves) > 1 for branch in self._branches)
 
     def delta(self, step: Step) -> Weighted:
-        for branch in self._branches:
-            if branch.relations.isdisjoint(step.relations):
-                continue
-            sides = {
-                at: of(step.changes)
-                for at, (relation, of) in branch.leaves.items()
-                if relation in step.relations
-            }
-            state = step.before
-            if failpoints.armed and failpoints.planted("view_join_after"):
-                state = step.after
-            for term, rows in branch.terms:
-                if all(number in sides for number in term.changed):
-                    yield from _term_rows(term, rows, sides, state)
+        state = step.before
+        if failpoints.armed and failpoints.planted("view_join_after"):
+            state = step.after
+        for leaves, terms in self._relevant(step.relations):
+            sides = {at: of(step.changes) for at, of in leaves.items()}
+            for term, rows in terms:
+                yield from _term_rows(term, rows, sides, state)
+
+    def _relevant(self, relations: frozenset[int]) -> list[_Relevant]:
+        """Of each branch the leaves and terms that changes of these relations have a part in."""
+        found = self._by_relations.get(relations)
+        if found is None:
+            found = []
+            for branch in self._branches:
+                leaves = {at: of for at, (r, of) in branch.leaves.items() if r in relations}
+                terms = [(t, rows) for t, rows in branch.terms if leaves.keys() >= set(t.changed)]
+                if terms:
+                    found.append((leaves, terms))
+            self._by_relations[relations] = found
+        return found
 
     def whole(self, reader: Reader) -> Iterator[Row]:
         return chained(run_plan(rows, reader, {}) for rows in self._whole)
@@ -124,6 +135,13 @@ class CoreSource:
 
 def _term_rows(term: Term, rows: Rows, sides: dict[int, Sides], before: Reader) -> Weighted:
     """Every combination of old (weight -1) and new (weight +1) rows of the changed leaves."""
+    if len(term.changed) == 1:
+        (number,) = term.changed
+        for weight, given in zip((-1, 1), sides[number]):
+            if given:
+                for row in run_plan(rows, before, {changes_leaf(number): given}):
+                    yield row, weight
+        return
     for signs in itertools.product((-1, 1), repeat=len(term.changed)):
         deltas = {
             changes_leaf(number): sides[number][sign > 0]
@@ -139,7 +157,7 @@ def _sides_of(catalog: Catalog, one: Leaf) -> SidesOf:
     """The rows of the changes as a leaf sees them, as far as it sees a difference."""
     relation = one.relation
     project = compiled_table(catalog, relation).layout.projector(one.slots)
-    disguised = any(_equals_look_different(field.type.kind) for field in one.fields)
+    disguised = looks_different(one.fields)
 
     def sides(changes: Sequence[RowChange]) -> Sides:
         removed: list[Row] = []
@@ -158,9 +176,13 @@ def _sides_of(catalog: Catalog, one: Leaf) -> SidesOf:
     return sides
 
 
-def _equals_look_different(kind: Kind) -> bool:
-    """1.0 and 1.00, 0 and -0: an expression over them may differ."""
-    return kind in (Kind.NUMERIC, Kind.REAL, Kind.DOUBLE)
+def looks_different(fields: Fields) -> bool:
+    """Whether equal values may look different (1.0 and 1.00, 0 and -0), so that an expression over
+    them may differ."""
+    return any(
+        field.type.kind in FLOATS or (field.type.kind is Kind.NUMERIC and field.type.scale is None)
+        for field in fields
+    )
 
 
 class MapSource:

@@ -12,7 +12,6 @@ import datetime
 import itertools
 import random
 from collections.abc import Callable, Iterator, Sequence
-from functools import cached_property
 from typing import Protocol
 
 from belvedere.catalog.catalog import Catalog
@@ -44,15 +43,15 @@ class Step:
     ) -> None:
         self.changes = changes
         self.before = before
+        self.relations = frozenset([change.relation for change in changes])
         self._indexes = indexes
+        self._after: Reader | None = None
 
-    @cached_property
-    def relations(self) -> frozenset[int]:
-        return frozenset([change.relation for change in self.changes])
-
-    @cached_property
+    @property
     def after(self) -> Reader:
-        return state_after(self.before, self.changes, self._indexes)
+        if self._after is None:
+            self._after = state_after(self.before, self.changes, self._indexes)
+        return self._after
 
 
 def state_after(reader: Reader, changes: Sequence[RowChange], indexes: ParticipantsFor) -> Reader:
@@ -79,14 +78,18 @@ class Source(Protocol):
         """How to find rows by these keys, which are over the source's rows."""
 
 
+NEVER = Interrupt()
+"""Nobody stops maintenance: what it began it must finish."""
+
+
 def run_plan(rows: Rows, reader: Reader, deltas: dict[int, list[Row]]) -> Iterator[Row]:
-    run = Run(reader, (), ENVIRONMENT, NO_SERVICES, Interrupt())
+    run = Run(reader, (), ENVIRONMENT, NO_SERVICES, NEVER)
     run.deltas = deltas
     return rows(run)
 
 
 def bare_run(reader: Reader) -> Run:
-    return Run(reader, (), ENVIRONMENT, NO_SERVICES, Interrupt())
+    return Run(reader, (), ENVIRONMENT, NO_SERVICES, NEVER)
 
 
 class Keys:
