@@ -45,8 +45,8 @@ class Wish:
     slots: tuple[int, ...]
 
 
-Equalities = dict[int, paths.OnePart | paths.IsNullPart]
-"""What is known of slots of a relation."""
+Equalities = dict[int, tuple[paths.OnePart | paths.IsNullPart, e.Expression]]
+"""What is known of slots of a relation, and the condition that says so."""
 
 KEYS_LEAF = -1_000_000
 """The Changes leaf that holds touched keys."""
@@ -217,6 +217,11 @@ class _Builder:
             self.scans += 1
             if equal:
                 self.wishes.append(Wish(leaf.relation, tuple(sorted(equal))))
+        else:
+            # A key equals a key just where SQL says that the values are equal.
+            used = {id(part) for part in access.parts}
+            implied = {id(condition) for part, condition in equal.values() if id(part) in used}
+            self._open = [condition for condition in self._open if id(condition) not in implied]
         self._join(scan, leaf, access)
 
     def _rank(self, number: int) -> tuple[int, int, int]:
@@ -239,7 +244,7 @@ class _Builder:
                 if isinstance(tested, e.Column) and tested.index in leaf.columns:
                     if not condition.negated:
                         slot = leaf.slots[tested.index - leaf.offset]
-                        found.setdefault(slot, paths.IsNullPart())
+                        found.setdefault(slot, (paths.IsNullPart(), condition))
             for mine, other in _sides(condition):
                 if (
                     isinstance(mine, e.Column)
@@ -247,7 +252,7 @@ class _Builder:
                     and transform.columns_of(other) <= self._place.keys()
                 ):
                     slot = leaf.slots[mine.index - leaf.offset]
-                    found.setdefault(slot, paths.OnePart(self._placed(other)))
+                    found.setdefault(slot, (paths.OnePart(self._placed(other)), condition))
         return found
 
     def _placed(self, expression: e.Expression) -> e.Expression:
@@ -294,7 +299,7 @@ def _access(
     for slot in slots:
         if slot not in equal:
             break
-        parts.append(equal[slot])
+        parts.append(equal[slot][0])
     if not parts:
         return None
     values = all(isinstance(part, paths.OnePart) for part in parts)
