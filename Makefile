@@ -1,6 +1,6 @@
 # `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
 .DEFAULT_GOAL := check
-.PHONY: check crash demo format help histories lint schedules setup test
+.PHONY: check crash demo differential format help histories laws lint schedules setup slt test
 BIN := .venv/bin
 
 help: ## list the targets
@@ -27,6 +27,9 @@ schedules: setup ## run the row-atomic commit under 10,000 seeded schedules; SEE
 histories: setup ## run sessions beside each other and judge what they saw; PROFILE=ci SEED=7 for more
 	$(BIN)/python -m tests.simulation.history --profile $(or $(PROFILE),quick) --seed $(or $(SEED),1)
 
+laws: setup ## the law of views at length: 300 random views, 50 transactions each
+	$(BIN)/python -m tests.properties.views.hunt --cases 50 --views 6 --steps 50
+
 lint: setup ## format, lint and types only
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -35,3 +38,9 @@ lint: setup ## format, lint and types only
 format: setup ## format and sort imports in place
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix-only .
+
+slt: setup ## run the whole corpus of SQL Logic Test in every tier, and on PostgreSQL
+	nice $(BIN)/python -m tests.slt.runner --tiers postgres direct duckdb auto
+
+differential: setup ## compare 20,000 random statements with PostgreSQL; SEED=7 begins elsewhere
+	nice $(BIN)/python -m tests.properties.sql.hunt $(if $(SEED),--seed $(SEED)) --statements 20000
