@@ -69,7 +69,9 @@ class Crowd:
     def __init__(self, store: Store, seed: int, writers: int, transactions: int) -> None:
         self._errors: list[BaseException] = []
         self._threads = [
-            threading.Thread(target=self._guarded, args=(self._write(store, seed + i, transactions),))
+            threading.Thread(
+                target=self._guarded, args=(self._write(store, seed + i, transactions),)
+            )
             for i in range(writers)
         ]
         for thread in self._threads:

@@ -10,6 +10,7 @@ from belvedere.catalog.model import Index, Maintenance
 from belvedere.codec import accumulator, keyspace
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.txn.border import Reader
+from belvedere.views.keep import switch
 from tests.views.sql import Store, opened, rows_of
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
@@ -55,7 +56,7 @@ def test_a_switch_beside_pending_changes_loses_none(store: Store) -> None:
     for number in range(10, 30):
         store.run(f"INSERT INTO t VALUES ({number}, 'n', 1)")
     store.db.change_schema(
-        lambda edit: edit.set_maintenance(view.id, Maintenance.IMMEDIATE, dict(view.options))
+        lambda edit: switch(edit, view, Maintenance.IMMEDIATE, dict(view.options))
     )
     assert ("n", 20, 20) in store.run("SELECT * FROM v")
     assert store.verified() == {"v": True}
@@ -103,7 +104,7 @@ def damage(store: Store, name: str) -> None:
     start, end = keyspace.relation_range(store.view(name).id)
 
     def make(reader: Reader) -> list[tuple[bytes, bytes | None]]:
-        (first, lost), (second, wrong) = [p for batch in reader.scan(start, end) for p in batch]
+        (first, _), (second, wrong) = [p for batch in reader.scan(start, end) for p in batch]
         payload, amounts = accumulator.decode(wrong)
         return [(first, None), (second, accumulator.encode(payload, (*amounts[:-1], 99)))]
 

@@ -417,17 +417,6 @@ class Edit:
         )
         return id_
 
-    def set_maintenance(self, id_: int, maintenance: Maintenance, options: dict[str, str]) -> None:
-        """Make a view immediate or deferred; the commit brings its state along."""
-        view = self.catalog.get(id_)
-        assert isinstance(view, View)
-        group = view.group
-        if maintenance is not view.maintenance:
-            group = 0 if maintenance is Maintenance.IMMEDIATE else self.allocate()
-        self.put(
-            msgspec.structs.replace(view, maintenance=maintenance, group=group, options=options)
-        )
-
     # -- dropping -----------------------------------------------------------------------------
 
     def drop_index(self, id_: int, *, cascade: bool = False) -> None:

@@ -26,7 +26,7 @@ from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
 from belvedere.views.core import refused
-from belvedere.views.keep import pinned
+from belvedere.views.keep import pinned, switch
 from belvedere.views.read import views_in, with_views
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def set_options(session: Session, edit: Edit, view: View, options: dict[str, str
     maintenance = _maintenance(merged)
     if view.maintenance is Maintenance.DEFERRED and maintenance is Maintenance.IMMEDIATE:
         session.host.catch_up(view)
-    edit.set_maintenance(view.id, maintenance, merged)
+    switch(edit, view, maintenance, merged)
 
 
 def _views_named(catalog: Catalog, text: str) -> tuple[int, ...]:

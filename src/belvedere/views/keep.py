@@ -18,6 +18,7 @@ from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
 from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unavailable, Unsupported
@@ -307,6 +308,14 @@ def _require_same_form(view: View, compiled: Compiled) -> None:
             hint="drop the view and create it again",
             name=view.name,
         )
+
+
+def switch(edit: Edit, view: View, maintenance: Maintenance, options: dict[str, str]) -> None:
+    """Make a view immediate or deferred; the commit (`Flip`) brings its state along."""
+    group = view.group
+    if maintenance is not view.maintenance:
+        group = 0 if maintenance is Maintenance.IMMEDIATE else edit.allocate()
+    edit.put(msgspec.structs.replace(view, maintenance=maintenance, group=group, options=options))
 
 
 class Flip:

@@ -1,0 +1,187 @@
+"""Views of an open database: creating, filling and driving them.
+
+The part of `Database` that knows views. Immediate views are participants of every commit; deferred
+ones are driven from here, by a worker thread, by REFRESH, or for one read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import TypeVar
+
+from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Maintenance, State, View
+from belvedere.codec import keyspace
+from belvedere.errors import Error, Unavailable
+from belvedere.kv.batch import BatchStore, Write
+from belvedere.txn.border import SNAPSHOT, Isolation, Reader
+from belvedere.txn.commit.batch import BatchCommit
+from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.log import Log
+from belvedere.txn.transaction import Transaction
+from belvedere.views.delta import Wish
+from belvedere.views.group import Worker, watermark, watermark_write
+from belvedere.views.keep import Keeper, group_of
+
+T = TypeVar("T")
+
+
+class ViewHost:
+    """Mixed into Database, which has everything that is only declared here."""
+
+    store: BatchStore
+    visibility: Visibility
+    log: Log
+    commits: BatchCommit
+    keeper: Keeper
+    view_errors: dict[int, Error]
+    _worker: Worker | None
+    _closed: bool
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.visibility.published.catalog
+
+    @property
+    def position(self) -> int:
+        """The newest published position."""
+        return self.visibility.published.position
+
+    def begin(
+        self, isolation: Isolation = SNAPSHOT, *, at_least: int = 0, wait_s: float = 30.0
+    ) -> Transaction:
+        raise NotImplementedError
+
+    def change_schema(self, change: Callable[[Edit], T]) -> T:
+        raise NotImplementedError
+
+    # -- creating and filling -----------------------------------------------------------------
+
+    def create_view(
+        self,
+        name: str,
+        definition: str,
+        maintenance: Maintenance = Maintenance.IMMEDIATE,
+        *,
+        schema: str = "public",
+        options: dict[str, str] | None = None,
+        columns: Sequence[str] = (),
+        reads: Sequence[int] = (),
+    ) -> int:
+        """Define a materialized view, with the indexes its maintenance wants; returns when it is
+        filled. `reads` are the views that its definition names."""
+
+        def create(edit: Edit) -> int:
+            wanted = self.keeper.define(
+                edit.catalog, name, schema, definition, maintenance, options, columns, reads
+            )
+            shared = self.keeper.shared_indexes(edit.catalog, wanted)
+            made = [
+                self._helping_index(edit, wish) for wish in self.keeper.wishes(edit.catalog, wanted)
+            ]
+            auxiliaries = tuple(dict.fromkeys([*shared, *made]))
+            return edit.create_view(replace(wanted, auxiliaries=auxiliaries))
+
+        return self.change_schema(create)
+
+    def _helping_index(self, edit: Edit, wish: Wish) -> int:
+        table = edit.catalog.table(wish.relation)
+        names = [table.columns[slot].name for slot in wish.slots]
+        definition = IndexDefinition(
+            table.name,
+            tuple(KeyPartDefinition(column) for column in names),
+            schema=next(s.name for s in edit.catalog.schemas if s.id == table.schema),
+        )
+        return edit.create_index(definition, hidden=True)
+
+    def _fill_view(self, view: View) -> None:
+        with self.begin() as snapshot:
+            pin = self.log.pin(snapshot.position)
+            try:
+                self.keeper.backfill(self.commits, view, snapshot)
+                self.keeper.catch_up(self.commits, self.log, view)
+            finally:
+                self.log.unpin(pin)
+
+    def rebuild_views(self) -> None:
+        """Make the state of every view again from its tables, while nobody else is here."""
+        for view in self.catalog.views:
+            if view.state is State.READY:
+                self.store.delete_range(*keyspace.relation_range(view.id))
+                self._fill_view(view)
+                if view.maintenance is Maintenance.IMMEDIATE:
+                    gone = [watermark_write(group_of(view), None)]
+                    self.commits.derive(partial(_given, gone))
+
+    # -- deferred views -----------------------------------------------------------------------
+
+    def deferred_views(self) -> tuple[View, ...]:
+        return tuple(
+            view
+            for view in self.catalog.views
+            if view.maintenance is Maintenance.DEFERRED and view.state is State.READY
+        )
+
+    def watermark(self, view: View) -> int:
+        """The position a view shows: its group's watermark, or the newest for an immediate one."""
+        if view.maintenance is Maintenance.IMMEDIATE:
+            return self.position
+        with self.begin() as reader:
+            mark = watermark(reader, view.group)
+        assert mark is not None
+        return mark
+
+    def catch_up(self, view: View) -> int:
+        """Bring a deferred view to what is published now; returns the position it is at."""
+        reached = self.keeper.catch_up(self.commits, self.log, view)
+        self.view_errors.pop(view.id, None)
+        return reached
+
+    def repair(self, view: View) -> int:
+        """Bring the stored state of a view to what its tables give; returns how many entries were
+        wrong."""
+        with self.begin() as transaction:
+            tables, _ = self.at_watermark(transaction, view)
+            return self.keeper.repair(self.commits, view, tables, transaction)
+
+    def stored_size(self, view: View) -> tuple[int, int]:
+        """Entries and bytes of a view's state: keys and values, as they are stored."""
+        with self.begin() as reader:
+            sizes = [
+                len(key) + len(value)
+                for batch in reader.scan(*keyspace.relation_range(view.id))
+                for key, value in batch
+            ]
+        return len(sizes), sum(sizes)
+
+    def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader:
+        """The transaction with deferred views brought to its position, for one read."""
+        return self.keeper.with_pending(self.log, transaction, views)
+
+    def at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]:
+        """A view's tables at the position the view has reached, and that position."""
+        return self.keeper.at_watermark(self.log, transaction, view)
+
+    def _start_worker(self) -> None:
+        if self._worker is None and self.deferred_views():
+            self._worker = Worker(self.visibility, self._maintain_deferred)
+
+    def _maintain_deferred(self) -> None:
+        for view in self.deferred_views():
+            try:
+                self.catch_up(view)
+            except Error as error:
+                if not self._closed and not is_dropped(self.catalog.objects.get(view.id, view)):
+                    self.view_errors[view.id] = error
+            except Exception as error:  # noqa: BLE001 (a fault of ours: the other views go on)
+                self.view_errors[view.id] = Unavailable(
+                    "maintenance of a view failed", sqlstate="XX000", detail=repr(error)
+                )
+
+
+def _given(rows: list[Write], reader: Reader) -> list[Write]:
+    return rows
