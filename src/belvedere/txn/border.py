@@ -19,7 +19,6 @@ from typing import NamedTuple, Protocol
 from belvedere.catalog.catalog import Catalog
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 
-
 make = tuple.__new__
 """`make(RowChange, (key, old, new, seen))` builds a named tuple at half the cost of calling its
 class. For the way of a single-row commit only, where these are a tenth of the time."""
