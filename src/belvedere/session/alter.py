@@ -182,9 +182,11 @@ def _free_check_name(table: Table, constraint: d.CheckDefinition) -> str:
 def _drop_constraint(edit: Edit, table: Table, action: d.DropConstraint) -> None:
     name = action.name
     checks = tuple(check for check in table.checks if check.name != name)
-    keys = tuple(key for key in table.foreign_keys if key.name != name)
-    if len(checks) < len(table.checks) or len(keys) < len(table.foreign_keys):
-        edit.put(msgspec.structs.replace(table, checks=checks, foreign_keys=keys))
+    if len(checks) < len(table.checks):
+        edit.put(msgspec.structs.replace(table, checks=checks))
+        return
+    if any(key.name == name for key in table.foreign_keys):
+        edit.drop_foreign_key(table.id, name)
         return
     for index in edit.catalog.indexes_of(table.id):
         if index.name == name and index.constraint:
