@@ -56,6 +56,7 @@ PARTS = (
     Part("kv"),
     Part("codec"),
     Part("catalog"),
+    Part("oracle"),
     Part("plan"),
     Part("sql"),
     Part("txn"),
