@@ -1,0 +1,307 @@
+"""Data of TPC-H's shape at any scale, from a seed: Arrow tables without a loop over rows.
+
+Keys, dates, prices and their dependencies are the specification's (an order's key is sparse, a
+third of the customers have no order, a price follows from the part, a status from the dates).
+Two departures: comments come from a pool of made-up sentences, and a few rows are planted so that
+every query finds something at a scale of some thousand lines: every eighth part is one that a query
+asks for, and every two hundredth order is a large one.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from belvedere.benchmarks.tpch import words
+
+Ints = NDArray[np.int64]
+Generator = np.random.Generator
+
+LINES_AN_ORDER = 4
+LINES_MAX = 7
+START, END, TODAY = (
+    int(np.datetime64(day, "D").astype(np.int64))
+    for day in ("1992-01-01", "1998-08-02", "1995-06-17")
+)
+PLANT_PART_EVERY = 8
+PLANT_ORDER_EVERY = 200
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """Rows of each table; below a scale of some thousandths the dimensions keep a least size."""
+
+    orders: int
+    customers: int
+    parts: int
+    suppliers: int
+
+    @property
+    def fraction(self) -> str:
+        """Query 11's share: 0.0001 / scale factor, by the parts there are."""
+        return f"{0.0001 * 200_000 / self.parts:.10f}"
+
+
+def sizes(lines: int) -> Sizes:
+    orders = max(lines // LINES_AN_ORDER, 1)
+    return Sizes(
+        orders=orders,
+        customers=max(orders // 10, 150),
+        parts=max(orders * 2 // 15, 200),
+        suppliers=max(orders // 150, 50),
+    )
+
+
+def tables(size: Sizes, seed: int) -> dict[str, pa.Table]:
+    """All eight tables, in the order of their foreign keys."""
+    rng = np.random.default_rng(seed)
+    made = {"region": _region(rng), "nation": _nation(rng)}
+    made["supplier"] = _supplier(size, rng)
+    made["part"] = _part(size, rng)
+    made["partsupp"] = _partsupp(size, rng)
+    made["customer"] = _customer(size, rng)
+    made["orders"], made["lineitem"] = _orders_and_lines(size, rng)
+    return made
+
+
+# -- the dimensions --------------------------------------------------------------------------------
+
+
+def _region(rng: Generator) -> pa.Table:
+    count = len(words.REGIONS)
+    keys = pa.array(np.arange(count), pa.int32())
+    comments = _comments(rng, count, 152)
+    return pa.table({"r_regionkey": keys, "r_name": words.REGIONS, "r_comment": comments})
+
+
+def _nation(rng: Generator) -> pa.Table:
+    names, regions = zip(*words.NATIONS, strict=True)
+    return pa.table(
+        {
+            "n_nationkey": _integers(np.arange(len(names))),
+            "n_name": pa.array(names),
+            "n_regionkey": _integers(np.array(regions)),
+            "n_comment": _comments(rng, len(names), 152),
+        }
+    )
+
+
+def _supplier(size: Sizes, rng: Generator) -> pa.Table:
+    keys = np.arange(1, size.suppliers + 1)
+    nations = keys % len(words.NATIONS)  # every nation has suppliers at any scale
+    comments = _comments(rng, len(keys), 101).to_pylist()
+    for place in range(3, len(keys), 200):
+        comments[place] = "blithely Customer furiously Complaints"
+    return pa.table(
+        {
+            "s_suppkey": _integers(keys),
+            "s_name": _numbered("Supplier#", keys),
+            "s_address": _comments(rng, len(keys), 40),
+            "s_nationkey": _integers(nations),
+            "s_phone": _phones(rng, nations),
+            "s_acctbal": _decimals(rng.integers(-99_999, 1_000_000, len(keys))),
+            "s_comment": pa.array(comments),
+        }
+    )
+
+
+def _part(size: Sizes, rng: Generator) -> pa.Table:
+    keys = np.arange(1, size.parts + 1)
+    maker, brand = rng.integers(1, 6, len(keys)), rng.integers(1, 6, len(keys))
+    columns: dict[str, list[Any]] = {
+        "p_name": _names(rng, len(keys)),
+        "p_brand": [f"Brand#{number}" for number in (maker * 10 + brand).tolist()],
+        "p_type": _picked(rng, words.TYPES, len(keys)).to_pylist(),
+        "p_size": rng.integers(1, 51, len(keys)).tolist(),
+        "p_container": _picked(rng, words.CONTAINERS, len(keys)).to_pylist(),
+    }
+    for number, place in enumerate(range(0, len(keys), PLANT_PART_EVERY)):
+        for column, value in words.PLANTED_PARTS[number % len(words.PLANTED_PARTS)].items():
+            columns[column][place] = value
+    makers = [f"Manufacturer#{brand[6]}" for brand in columns["p_brand"]]
+    return pa.table(
+        {
+            "p_partkey": _integers(keys),
+            "p_name": pa.array(columns["p_name"]),
+            "p_mfgr": pa.array(makers),
+            "p_brand": pa.array(columns["p_brand"]),
+            "p_type": pa.array(columns["p_type"]),
+            "p_size": pa.array(columns["p_size"], pa.int32()),
+            "p_container": pa.array(columns["p_container"]),
+            "p_retailprice": _decimals(_retail_price(keys)),
+            "p_comment": _comments(rng, len(keys), 22),
+        }
+    )
+
+
+def _partsupp(size: Sizes, rng: Generator) -> pa.Table:
+    parts = np.repeat(np.arange(1, size.parts + 1), 4)
+    suppliers = _supplier_of(size, parts, np.tile(np.arange(4), size.parts))
+    return pa.table(
+        {
+            "ps_partkey": _integers(parts),
+            "ps_suppkey": _integers(suppliers),
+            "ps_availqty": _integers(rng.integers(1, 10_000, len(parts))),
+            "ps_supplycost": _decimals(rng.integers(100, 100_001, len(parts))),
+            "ps_comment": _comments(rng, len(parts), 199),
+        }
+    )
+
+
+def _customer(size: Sizes, rng: Generator) -> pa.Table:
+    keys = np.arange(1, size.customers + 1)
+    nations = rng.integers(0, len(words.NATIONS), len(keys))
+    return pa.table(
+        {
+            "c_custkey": _integers(keys),
+            "c_name": _numbered("Customer#", keys),
+            "c_address": _comments(rng, len(keys), 40),
+            "c_nationkey": _integers(nations),
+            "c_phone": _phones(rng, nations),
+            "c_acctbal": _decimals(rng.integers(-99_999, 1_000_000, len(keys))),
+            "c_mktsegment": _picked(rng, words.SEGMENTS, len(keys)),
+            "c_comment": _comments(rng, len(keys), 117),
+        }
+    )
+
+
+# -- orders and their lines ------------------------------------------------------------------------
+
+
+def _orders_and_lines(size: Sizes, rng: Generator) -> tuple[pa.Table, pa.Table]:
+    places = np.arange(size.orders)
+    keys = places // 8 * 32 + places % 8 + 1
+    dates = rng.integers(START, END + 1, size.orders)
+    lines = rng.integers(1, LINES_MAX + 1, size.orders)
+    large = places % PLANT_ORDER_EVERY == 7
+    lines[large] = LINES_MAX
+    order = np.repeat(places, lines)
+    numbers = np.arange(len(order)) - np.repeat(np.cumsum(lines) - lines, lines) + 1
+    lineitem, charged, shipped = _lines(size, rng, keys[order], dates[order], numbers, large[order])
+    total = np.bincount(order, charged, size.orders).round().astype(np.int64)
+    open_lines = np.bincount(order, shipped > TODAY, size.orders)
+    status = np.where(open_lines == 0, "F", np.where(open_lines == lines, "O", "P"))
+    return _orders(size, rng, keys, dates, total, status), lineitem
+
+
+def _orders(
+    size: Sizes, rng: Generator, keys: Ints, dates: Ints, total: Ints, status: NDArray[np.str_]
+) -> pa.Table:
+    with_orders = np.arange(1, size.customers + 1)
+    customers = rng.choice(with_orders[with_orders % 3 != 0], size.orders)
+    return pa.table(
+        {
+            "o_orderkey": _integers(keys),
+            "o_custkey": _integers(customers),
+            "o_orderstatus": pa.array(status),
+            "o_totalprice": _decimals(total),
+            "o_orderdate": _dates(dates),
+            "o_orderpriority": _picked(rng, words.PRIORITIES, size.orders),
+            "o_clerk": _numbered("Clerk#", rng.integers(1, 1001, size.orders)),
+            "o_shippriority": _integers(np.zeros(size.orders, np.int64)),
+            "o_comment": _comments(rng, size.orders, 79),
+        }
+    )
+
+
+def _lines(
+    size: Sizes, rng: Generator, keys: Ints, ordered: Ints, numbers: Ints, large: NDArray[np.bool_]
+) -> tuple[pa.Table, NDArray[np.float64], Ints]:
+    """The lines, what each adds to its order's price in cents, and when it was shipped."""
+    count = len(keys)
+    parts = rng.integers(1, size.parts + 1, count)
+    quantity = np.where(large, 45, 1) + rng.integers(0, np.where(large, 6, 50))
+    price = quantity * _retail_price(parts)
+    discount, tax = rng.integers(0, 11, count), rng.integers(0, 9, count)
+    shipped = ordered + rng.integers(1, 122, count)
+    received = shipped + rng.integers(1, 31, count)
+    returned = np.where(rng.integers(0, 2, count) == 0, "R", "A")
+    table = pa.table(
+        {
+            "l_orderkey": _integers(keys),
+            "l_partkey": _integers(parts),
+            "l_suppkey": _integers(_supplier_of(size, parts, rng.integers(0, 4, count))),
+            "l_linenumber": _integers(numbers),
+            "l_quantity": _decimals(quantity * 100),
+            "l_extendedprice": _decimals(price),
+            "l_discount": _decimals(discount),
+            "l_tax": _decimals(tax),
+            "l_returnflag": pa.array(np.where(received <= TODAY, returned, "N")),
+            "l_linestatus": pa.array(np.where(shipped > TODAY, "O", "F")),
+            "l_shipdate": _dates(shipped),
+            "l_commitdate": _dates(ordered + rng.integers(30, 91, count)),
+            "l_receiptdate": _dates(received),
+            "l_shipinstruct": _picked(rng, words.INSTRUCTIONS, count),
+            "l_shipmode": _picked(rng, words.MODES, count),
+            "l_comment": _comments(rng, count, 44),
+        }
+    )
+    return table, price * (1 - discount / 100) * (1 + tax / 100), shipped
+
+
+def _supplier_of(size: Sizes, parts: Ints, which: Ints) -> Ints:
+    """The `which`-th of a part's four suppliers, spread as the specification says."""
+    count = size.suppliers
+    return (parts + which * (count // 4 + (parts - 1) // count)) % count + 1
+
+
+def _retail_price(parts: Ints) -> Ints:
+    """In cents."""
+    return 90_000 + parts // 10 % 20_001 + 100 * (parts % 1000)
+
+
+# -- columns ---------------------------------------------------------------------------------------
+
+
+def _integers(values: NDArray[Any]) -> pa.Array:
+    return pa.array(values.astype(np.int32))
+
+
+def _dates(days: Ints) -> pa.Array:
+    return pa.array(days.astype(np.int32)).cast(pa.date32())
+
+
+def _decimals(cents: Ints) -> pa.Array:
+    """Cents as decimal(15, 2): each value is its low 64 bits and its sign."""
+    wide = np.empty((len(cents), 2), np.int64)
+    wide[:, 0] = cents
+    wide[:, 1] = cents >> 63
+    return pa.Array.from_buffers(pa.decimal128(15, 2), len(cents), [None, pa.py_buffer(wide)])
+
+
+def _picked(rng: Generator, choices: tuple[str, ...], count: int) -> pa.Array:
+    return pa.array(choices).take(pa.array(rng.integers(0, len(choices), count)))
+
+
+def _numbered(prefix: str, numbers: Ints) -> pa.Array:
+    return pa.array([f"{prefix}{number:09}" for number in numbers.tolist()])
+
+
+def _phones(rng: Generator, nations: Ints) -> pa.Array:
+    parts = zip(
+        (nations + 10).tolist(),
+        rng.integers(100, 1000, len(nations)).tolist(),
+        rng.integers(100, 1000, len(nations)).tolist(),
+        rng.integers(1000, 10_000, len(nations)).tolist(),
+        strict=True,
+    )
+    return pa.array([f"{code}-{a}-{b}-{c}" for code, a, b, c in parts])
+
+
+def _names(rng: Generator, count: int) -> list[str]:
+    """Five colours each."""
+    picked = rng.integers(0, len(words.COLOURS), (count, 5)).tolist()
+    return [" ".join(words.COLOURS[number] for number in row) for row in picked]
+
+
+def _comments(rng: Generator, count: int, length_max: int) -> pa.Array:
+    """Sentences from a pool of a thousand, cut to at most `length_max` characters."""
+    picked = rng.integers(0, len(words.SENTENCE), (1000, 25)).tolist()
+    lengths = rng.integers(length_max // 3, length_max + 1, 1000).tolist()
+    sentences = [" ".join(words.SENTENCE[number] for number in row) for row in picked]
+    pool = [text[:length].strip() for text, length in zip(sentences, lengths, strict=True)]
+    return pa.array(pool).take(pa.array(rng.integers(0, len(pool), count)))
