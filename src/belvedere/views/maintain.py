@@ -19,7 +19,7 @@ from belvedere.types import Row
 from belvedere.views.compile import Compiled
 from belvedere.views.grouping import entries, entry_function, stateless
 from belvedere.views.linear import Amounts
-from belvedere.views.source import Step
+from belvedere.views.source import Step, Weighted
 from belvedere.views.sources import source_of
 
 Additions = dict[bytes, tuple[bytes, Amounts]]
@@ -63,6 +63,10 @@ class Maintainer:
     def reads_state(self) -> bool:
         """Whether a delta needs rows beside the changed ones."""
         return self._source.reads_state
+
+    def rows(self, changes: Sequence[RowChange], reader: Reader) -> Weighted:
+        """The delta itself, before it is grouped: for people."""
+        return self._source.delta(Step(changes, reader, self._indexes))
 
     def _delta(
         self, changes: Sequence[RowChange], reader: Reader

@@ -9,8 +9,8 @@ import pytest
 
 from belvedere import failpoints
 from tests.properties.views.cases import REGRESSIONS, load, random_case
-from tests.properties.views.hunt import check
-from tests.properties.views.law import Broken, Counts
+from tests.properties.views.hunt import breaks, check
+from tests.properties.views.law import Counts
 
 CASES = int(os.environ.get("BELVEDERE_LAW_CASES", "10"))
 VIEWS, STEPS = 6, 12
@@ -18,20 +18,14 @@ VIEWS, STEPS = 6, 12
 
 @pytest.mark.parametrize("number", range(CASES))
 def test_views_equal_their_queries_after_every_transaction(number: int, seed: int) -> None:
-    check(random_case(1_000 * seed + number, VIEWS, STEPS), Counts())
+    counts = Counts()
+    check(random_case(1_000 * seed + number, VIEWS, STEPS), counts)
+    assert not counts.refused  # nothing that the generator makes lacks a delta
 
 
 @pytest.mark.parametrize("path", sorted(REGRESSIONS.glob("*.json")), ids=lambda path: path.stem)
 def test_what_once_broke_the_law_holds(path: Path) -> None:
     check(load(path), Counts())
-
-
-def test_few_definitions_are_refused(seed: int) -> None:
-    """Of what the generator makes, nothing lacks a delta."""
-    counts = Counts()
-    for number in range(3):
-        check(random_case(1_000 * seed + 500 + number, VIEWS, 1), counts, postgres=False)
-    assert not counts.refused
 
 
 @pytest.mark.parametrize(
@@ -47,8 +41,8 @@ def test_few_definitions_are_refused(seed: int) -> None:
 def test_a_planted_bug_breaks_the_law(bug: str, seed: int) -> None:
     failpoints.plant(bug)
     try:
-        with pytest.raises(Broken):
-            for number in range(40):
-                check(random_case(1_000 * seed + number, VIEWS, 8), Counts(), postgres=False)
+        assert any(
+            breaks(random_case(1_000 * seed + n, VIEWS, 8), postgres=False) for n in range(40)
+        )
     finally:
         failpoints.disarm()
