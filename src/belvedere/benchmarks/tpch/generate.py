@@ -4,7 +4,7 @@ Keys, dates, prices and their dependencies are the specification's (an order's k
 third of the customers have no order, a price follows from the part, a status from the dates).
 Two departures: comments come from a pool of made-up sentences, and a few rows are planted so that
 every query finds something at a scale of some thousand lines: every eighth part is one that a query
-asks for, and every two hundredth order is a large one.
+asks for, every two hundredth order is large, every thirtieth stock in Germany is worth a lot.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ START, END, TODAY = (
 )
 PLANT_PART_EVERY = 8
 PLANT_ORDER_EVERY = 200
+PLANT_STOCK_EVERY = 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ def _nation(rng: Generator) -> pa.Table:
 
 def _supplier(size: Sizes, rng: Generator) -> pa.Table:
     keys = np.arange(1, size.suppliers + 1)
-    nations = keys % len(words.NATIONS)  # every nation has suppliers at any scale
+    nations = _nation_of(keys)
     comments = _comments(rng, len(keys), 101).to_pylist()
     for place in range(3, len(keys), 200):
         comments[place] = "blithely Customer furiously Complaints"
@@ -141,12 +142,16 @@ def _part(size: Sizes, rng: Generator) -> pa.Table:
 def _partsupp(size: Sizes, rng: Generator) -> pa.Table:
     parts = np.repeat(np.arange(1, size.parts + 1), 4)
     suppliers = _supplier_of(size, parts, np.tile(np.arange(4), size.parts))
+    available = rng.integers(1, 10_000, len(parts))
+    cost = rng.integers(100, 100_001, len(parts))
+    german = np.flatnonzero(_nation_of(suppliers) == words.GERMANY)[::PLANT_STOCK_EVERY]
+    available[german], cost[german] = 9_999, 100_000
     return pa.table(
         {
             "ps_partkey": _integers(parts),
             "ps_suppkey": _integers(suppliers),
-            "ps_availqty": _integers(rng.integers(1, 10_000, len(parts))),
-            "ps_supplycost": _decimals(rng.integers(100, 100_001, len(parts))),
+            "ps_availqty": _integers(available),
+            "ps_supplycost": _decimals(cost),
             "ps_comment": _comments(rng, len(parts), 199),
         }
     )
@@ -247,6 +252,11 @@ def _supplier_of(size: Sizes, parts: Ints, which: Ints) -> Ints:
     """The `which`-th of a part's four suppliers, spread as the specification says."""
     count = size.suppliers
     return (parts + which * (count // 4 + (parts - 1) // count)) % count + 1
+
+
+def _nation_of(suppliers: Ints) -> Ints:
+    """In turn, so that every nation has suppliers at any scale."""
+    return suppliers % len(words.NATIONS)
 
 
 def _retail_price(parts: Ints) -> Ints:

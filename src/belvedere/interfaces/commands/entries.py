@@ -60,12 +60,12 @@ def restore(
 
 
 def bench(
-    workload: Annotated[str, typer.Argument(help="store or ycsb")],
+    workload: Annotated[str, typer.Argument(help="store, ycsb or queries")],
     rows: Annotated[int, typer.Option(help="rows to load")] = 100_000,
     seed: Annotated[int, typer.Option(help="what random choices start from")] = 1,
     json: Annotated[Path | None, typer.Option(help="also write the figures here")] = None,
 ) -> None:
-    workloads = {name: f"belvedere.benchmarks.{name}" for name in ("store", "ycsb")}
+    workloads = {name: f"belvedere.benchmarks.{name}" for name in ("store", "ycsb", "queries")}
     if workload not in workloads:
         raise typer.BadParameter(f"known workloads: {', '.join(workloads)}")
     report = importlib.import_module(workloads[workload]).run(rows, seed)

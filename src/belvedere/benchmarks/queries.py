@@ -1,0 +1,265 @@
+"""TPC-H through `con.execute`, beside DuckDB on tables of its own, in one run.
+
+`--rows` are lines of orders: 6,000,000 is scale factor 1, 600,000 is 0.1. Both sides load the same
+Parquet files. Every query runs a first time (nothing cached, on either side) and its rows are
+compared with DuckDB's; then it is repeated while another thread commits 500 times a second to
+`orders`, in a column that no query reads, so that the answers stay comparable.
+
+A query that fails or differs is a figure of its own that misses its goal: the others are measured.
+"""
+
+from __future__ import annotations
+
+import math
+import tempfile
+import threading
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow.parquet as pq
+from rich.progress import Progress
+
+from belvedere.benchmarks.report import Figure, Report, alternate
+from belvedere.benchmarks.tpch import schema
+from belvedere.benchmarks.tpch.generate import Sizes, sizes, tables
+from belvedere.interfaces.dbapi import Connection, connect
+from belvedere.interfaces.exceptions import Error
+
+REPEATS = 3
+COMMITS_A_SECOND = 500
+DIGITS = 9
+"""Floats agree when they agree to so many digits; everything else must be equal."""
+
+Rows = list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Systems:
+    """Both with the same data."""
+
+    path: Path
+    belvedere: Connection
+    duckdb: duckdb.DuckDBPyConnection
+    size: Sizes
+
+    def connect(self) -> Connection:
+        """Another connection to the same open store."""
+        return connect(str(self.path), durability="off", autocommit=True)
+
+    def text(self, number: int) -> str:
+        return schema.query(number, self.size.fraction)
+
+    def ours(self, number: int) -> Rows:
+        return self.belvedere.execute(self.text(number)).fetchall()
+
+    def theirs(self, number: int) -> Rows:
+        return self.duckdb.execute(self.text(number)).fetchall()
+
+
+def run(rows: int, seed: int) -> Report:
+    report = Report("queries", seed)
+    with tempfile.TemporaryDirectory(prefix="belvedere-queries-") as name, Progress() as progress:
+        task = progress.add_task("queries", total=1 + 2 * len(schema.QUERIES))
+        with opened(Path(name), rows, seed, report) as systems:
+            progress.advance(task)
+            equal = [
+                number
+                for number in schema.QUERIES
+                if _first(report, systems, number, lambda: progress.advance(task))
+            ]
+            report.add(_count("queries equal to DuckDB's", len(equal)))
+            with committing(systems) as commits:
+                for number in equal:
+                    _repeated(report, systems, number)
+                    progress.advance(task)
+            report.add(Figure("commits beside the repeated runs", commits(), "1/s"))
+            _scan(report, systems)
+    return report
+
+
+# -- the data --------------------------------------------------------------------------------------
+
+
+@contextmanager
+def opened(
+    directory: Path, rows: int, seed: int, report: Report | None = None
+) -> Iterator[Systems]:
+    """Both systems, loaded from the same files."""
+    size = sizes(rows)
+    files, path = _write(directory, size, seed), directory / "belvedere"
+    with (
+        connect(str(path), durability="off", autocommit=True) as ours,
+        duckdb.connect(":memory:") as theirs,
+    ):
+        taken = [_timed(lambda: _load(ours, files)), _timed(lambda: _load_duckdb(theirs, files))]
+        if report is not None:
+            report.add(Figure("load by COPY", taken[0] * 1e3, "ms", "", taken[1] * 1e3))
+        yield Systems(path, ours, theirs, size)
+
+
+def _write(directory: Path, size: Sizes, seed: int) -> dict[str, Path]:
+    files = {}
+    for name, table in tables(size, seed).items():
+        files[name] = directory / f"{name}.parquet"
+        pq.write_table(table, files[name])
+    return files
+
+
+def _load(connection: Connection, files: dict[str, Path]) -> None:
+    for table, file in files.items():
+        connection.execute(schema.create_table(table))
+        connection.execute(f"COPY {table} FROM '{file}' (FORMAT parquet)")
+
+
+def _load_duckdb(connection: duckdb.DuckDBPyConnection, files: dict[str, Path]) -> None:
+    """Without foreign keys: DuckDB would only load slower, and answer the same."""
+    for table, file in files.items():
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM read_parquet('{file}')")
+
+
+# -- what is measured ------------------------------------------------------------------------------
+
+
+def _first(report: Report, systems: Systems, number: int, done: Callable[[], object]) -> bool:
+    """Run a query once on both sides; whether it gave what DuckDB gives."""
+    answers: list[Rows] = []
+    theirs = _timed(lambda: answers.append(systems.theirs(number)))
+    try:
+        ours = _timed(lambda: answers.append(systems.ours(number)))
+    except Error as error:
+        report.add(_count(f"Q{number} fails: {error}", 0, 1))
+        return False
+    finally:
+        done()
+    found = difference(answers[1], answers[0], ordered=number in schema.TOTALLY_ORDERED)
+    if found is not None:
+        report.add(_count(f"Q{number} differs: {found}", 0, 1))
+        return False
+    report.add(Figure(f"Q{number}, first run", ours * 1e3, "ms", "<= 20 ratio", theirs * 1e3))
+    return True
+
+
+def _repeated(report: Report, systems: Systems, number: int) -> None:
+    ours, theirs = alternate(
+        REPEATS,
+        lambda: _timed(lambda: systems.ours(number)),
+        lambda: _timed(lambda: systems.theirs(number)),
+    )
+    report.add(Figure(f"Q{number}, repeated", ours * 1e3, "ms", "<= 3 ratio", theirs * 1e3))
+
+
+def _scan(report: Report, systems: Systems) -> None:
+    """Every line to Arrow, after a commit has made what was kept of the table old."""
+    lines = systems.belvedere.execute("SELECT count(*) FROM lineitem").fetchall()[0][0]
+    query = "SELECT * FROM lineitem"
+    (seconds,) = alternate(
+        REPEATS, lambda: _timed(lambda: systems.belvedere.execute(query).fetch_arrow())
+    )
+    report.add(Figure("scan to Arrow", lines / seconds, "rows/s", ">= 1500000 value"))
+
+
+@contextmanager
+def committing(systems: Systems) -> Iterator[Callable[[], float]]:
+    """Commit to `orders` from another thread meanwhile; gives what tells the rate reached."""
+    keys = [row[0] for row in systems.duckdb.execute("SELECT o_orderkey FROM orders").fetchall()]
+    ended, done, failed = threading.Event(), [0], list[Error]()
+    writer = systems.connect()
+    start = time.perf_counter()
+    thread = threading.Thread(target=_commit_until, args=(ended, writer, keys, done, failed))
+    thread.start()
+    try:
+        yield lambda: done[0] / (time.perf_counter() - start)
+    finally:
+        ended.set()
+        thread.join()
+        writer.close()
+    if failed:
+        raise failed[0]
+
+
+def _commit_until(
+    ended: threading.Event,
+    writer: Connection,
+    keys: list[int],
+    done: list[int],
+    failed: list[Error],
+) -> None:
+    """One commit at each due time; a thread that is late does not try to catch up in a burst."""
+    due = time.perf_counter()
+    try:
+        while not ended.wait(max(due - time.perf_counter(), 0)):
+            key, clerk = keys[done[0] * 7919 % len(keys)], f"Clerk#{done[0] % 10**9:09}"
+            writer.execute("UPDATE orders SET o_clerk = ? WHERE o_orderkey = ?", (clerk, key))
+            done[0] += 1
+            due = max(due + 1 / COMMITS_A_SECOND, time.perf_counter() - 0.1)
+    except Error as error:
+        failed.append(error)  # raised by the thread that waits for this one
+
+
+def _timed(work: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start
+
+
+def _count(name: str, value: int, wanted: int = len(schema.QUERIES)) -> Figure:
+    return Figure(name, value, "queries", f">= {wanted} value")
+
+
+# -- comparison ------------------------------------------------------------------------------------
+
+
+def difference(ours: Rows, theirs: Rows, *, ordered: bool) -> str | None:
+    """The first difference of two answers, as bags unless `ordered`; None when equal.
+
+    DuckDB's char does not pad, and its average and quotient of decimals are floats: blanks at the
+    end do not count, and a column that is a float on either side is compared as one.
+    """
+    if len(ours) != len(theirs):
+        return f"{len(ours)} rows, DuckDB has {len(theirs)}"
+    if not ours:
+        return None
+    floats = _float_columns([*ours, *theirs])
+    pairs = zip(
+        *(rows if ordered else sorted(rows, key=_sort_key(floats)) for rows in (ours, theirs)),
+        strict=True,
+    )
+    for mine, other in pairs:
+        if not all(map(_same, mine, other, floats)):
+            return f"{mine}, DuckDB has {other}"
+    return None
+
+
+def _float_columns(rows: Rows) -> list[bool]:
+    return [any(isinstance(value, float) for value in column) for column in zip(*rows, strict=True)]
+
+
+def _sort_key(floats: Sequence[bool]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
+    """Exact columns first, so that the last digits of a float do not decide the order."""
+    places = sorted(range(len(floats)), key=lambda place: floats[place])
+
+    def key(row: tuple[Any, ...]) -> tuple[Any, ...]:
+        return tuple((row[place] is None, _plain(row[place], floats[place])) for place in places)
+
+    return key
+
+
+def _plain(value: Any, is_float: bool) -> Any:
+    if value is None:
+        return 0
+    if is_float:
+        return float(value)
+    return value.rstrip(" ") if isinstance(value, str) else value
+
+
+def _same(mine: Any, other: Any, is_float: bool) -> bool:
+    if mine is None or other is None:
+        return mine is other
+    if is_float:
+        return math.isclose(mine, other, rel_tol=10**-DIGITS)
+    return bool(_plain(mine, False) == _plain(other, False))
