@@ -217,7 +217,7 @@ class _Builder:
             self.scans += 1
             if equal:
                 self.wishes.append(Wish(leaf.relation, tuple(sorted(equal))))
-        else:
+        elif self._node is not None:  # the first one is scanned
             # A key equals a key just where SQL says that the values are equal.
             used = {id(part) for part in access.parts}
             implied = {id(condition) for part, condition in equal.values() if id(part) in used}
