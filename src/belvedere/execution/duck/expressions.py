@@ -103,7 +103,33 @@ def constant(value: object, sql_type: SqlType) -> Typed:
 def call(
     scope: Scope, function: Function, arguments: tuple[e.Expression, ...], result: SqlType
 ) -> Typed:
-    return built(scope, function, [lower(scope, argument) for argument in arguments], result)
+    lowered = [lower(scope, argument) for argument in arguments]
+    if function.name in _COMPARISONS:
+        lowered = [
+            _kept(one) if _may_overflow(argument) else one
+            for one, argument in zip(lowered, arguments)
+        ]
+    return built(scope, function, lowered, result)
+
+
+_COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+_INTEGERS = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
+
+
+def _may_overflow(expression: e.Expression) -> bool:
+    while isinstance(expression, e.Cast):
+        expression = expression.operand
+    return (
+        isinstance(expression, e.Call)
+        and expression.function.name in ("+", "-", "*")
+        and expression.type.kind in _INTEGERS
+    )
+
+
+def _kept(value: Typed) -> Typed:
+    """DuckDB moves constants from one side of a comparison to the other, and with them goes the
+    overflow that PostgreSQL reports; it does not look into a function."""
+    return value._replace(tree=exp.Anonymous(this="least", expressions=[value.tree]))
 
 
 def built(scope: Scope, function: Function, arguments: list[Typed], result: SqlType) -> Typed:
