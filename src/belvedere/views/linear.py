@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,7 +20,7 @@ from belvedere.codec.accumulator import fixed_to_float, float_to_fixed
 from belvedere.errors import Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan.functions.accumulators import average_of, finish_bigint
-from belvedere.plan.functions.function import Function
+from belvedere.plan.functions.function import Accumulator, Function
 from belvedere.plan.values.numbers import float4
 from belvedere.types import BIGINT, Kind, SqlType
 
@@ -74,6 +74,23 @@ def finished(function: Function, columns: tuple[e.Expression, ...], type_: SqlTy
 
 def _final(what: str, width: int, result: SqlType, python: Callable[..., Any]) -> Function:
     return Function(f"value of {what}", (BIGINT,) * width, result, python, strict=False)
+
+
+def exact(function: Function, argument: SqlType | None) -> Function:
+    """SUM and AVG of floats as a view has them: of the exact total, whatever the order of rows.
+    Other functions as they are."""
+    if function.name not in ("sum", "avg") or argument is None or argument.kind not in FLOATS:
+        return function
+    narrow = function.name == "sum" and argument.kind is Kind.REAL
+    finish = _floats(average=function.name == "avg", narrow=narrow)
+    accumulator = Accumulator(lambda: [0, 0, 0, 0, 0], _exact_step, lambda state: finish(*state))
+    return replace(function, python=accumulator)
+
+
+def _exact_step(state: list[int], value: float) -> list[int]:
+    for at, amount in enumerate(_float(value)):
+        state[at] += amount
+    return state
 
 
 # -- amounts of one value --------------------------------------------------------------------------

@@ -5,6 +5,7 @@
 - a right join is a left join with the sides changed; a full join is a left join and the rows of
   the right side that have no match;
 - equalities between the two sides of a join are its keys;
+- sums of floats are exact;
 - sub-queries stand in Filter and Project only: what an Aggregate or Window is made of is projected
   below it first.
 """
@@ -12,12 +13,14 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.views.core import Expressions, refused
+from belvedere.views.linear import exact
 
 
 def normalise(plan: n.Node) -> n.Node:
@@ -71,10 +74,23 @@ def _shape(node: n.Node) -> n.Node:
             return _distinct(replace(node, all=True))
         case n.Distinct(on=None):
             return _distinct(node.input)
-        case n.Aggregate() | n.Window() | n.Distinct():
+        case n.Aggregate():
+            calls = tuple(map(_exact, node.aggregates))
+            return _without_subqueries(replace(node, aggregates=calls))
+        case n.Window():
+            return _without_subqueries(replace(node, calls=tuple(map(_exact, node.calls))))
+        case n.Distinct():
             return _without_subqueries(node)
         case _:
             return node
+
+
+Call = TypeVar("Call", e.AggregateCall, e.WindowCall)
+
+
+def _exact(call: Call) -> Call:
+    argument = call.arguments[0].type if call.arguments else None
+    return replace(call, function=exact(call.function, argument))
 
 
 def _distinct(node: n.Node) -> n.Node:
