@@ -25,6 +25,7 @@ from belvedere.plan.transform import (
 )
 from belvedere.sql.bind.texts import volatility
 from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.disjunctions import factored
 from belvedere.sql.rules.fold_constants import fold
 from belvedere.types import Kind
 
@@ -39,7 +40,7 @@ def _push(node: n.Node, conditions: Conditions) -> n.Node:
     """The node with the conditions, which are over its row, applied as far down as possible."""
     match node:
         case n.Filter():
-            return _push(node.input, conjuncts(node.condition) + conditions)
+            return _push(node.input, factored(conjuncts(node.condition)) + conditions)
         case n.Scan() | n.State():
             return _scan(node, conditions)
         case n.Project():
@@ -134,7 +135,7 @@ def _set_operation(node: n.SetOperation, conditions: Conditions) -> n.Node:
 def _join(node: n.Join, conditions: Conditions) -> n.Node:
     width = len(node.left.fields)
     node = _strengthened(node, conditions, width)
-    on = conjuncts(node.residual)
+    on = factored(conjuncts(node.residual))
     above: Conditions = []
     to_left: Conditions = []
     to_right: Conditions = []
