@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from datetime import date
 from decimal import Decimal
 
+import pyarrow as pa
 import pytest
 
 from belvedere.benchmarks import queries
@@ -70,6 +71,18 @@ def test_the_same_seed_gives_the_same_data_and_another_gives_other() -> None:
 
 def test_tables_come_in_the_order_of_their_foreign_keys() -> None:
     assert list(tables(sizes(400), seed=1)) == list(schema.TABLES)
+
+
+@pytest.mark.parametrize("lines", [4, 400, 30_000, 44_444])
+def test_a_part_has_four_suppliers_and_lines_name_one_of_them(lines: int) -> None:
+    made = tables(sizes(lines), seed=3)
+    stocked = _pairs(made["partsupp"], "ps_partkey", "ps_suppkey")
+    assert len(stocked) == len(set(stocked)) == 4 * made["part"].num_rows
+    assert set(_pairs(made["lineitem"], "l_partkey", "l_suppkey")) <= set(stocked)
+
+
+def _pairs(table: pa.Table, *columns: str) -> list[tuple[int, ...]]:
+    return list(zip(*(table[column].to_pylist() for column in columns), strict=True))
 
 
 def test_sizes_are_the_specifications_at_scale_one() -> None:

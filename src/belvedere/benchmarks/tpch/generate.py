@@ -249,9 +249,13 @@ def _lines(
 
 
 def _supplier_of(size: Sizes, parts: Ints, which: Ints) -> Ints:
-    """The `which`-th of a part's four suppliers, spread as the specification says."""
+    """The `which`-th of a part's four suppliers, spread as the specification says.
+
+    With few suppliers the step is kept below a third of them, so that the four stay four.
+    """
     count = size.suppliers
-    return (parts + which * (count // 4 + (parts - 1) // count)) % count + 1
+    steps = (count - 1) // 3 - count // 4 + 1
+    return (parts + which * (count // 4 + (parts - 1) // count % steps)) % count + 1
 
 
 def _nation_of(suppliers: Ints) -> Ints:
