@@ -159,7 +159,10 @@ def _trees(scope: Scope, expressions: tuple[e.Expression, ...]) -> list[exp.Expr
 
 
 def _paren(tree: exp.Expr) -> exp.Expr:
-    return tree if isinstance(tree, exp.Column | exp.Func | exp.Paren) else exp.Paren(this=tree)
+    # To sqlglot AND and OR are functions too.
+    if isinstance(tree, exp.Column | exp.Func | exp.Paren) and not isinstance(tree, exp.Connector):
+        return tree
+    return exp.Paren(this=tree)
 
 
 def _case(scope: Scope, expression: e.Case) -> Typed:
