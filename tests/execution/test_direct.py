@@ -10,7 +10,7 @@ from belvedere.execution.run import Interrupt, Run
 from belvedere.plan import access as a
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.types import BIGINT, INTEGER, TEXT, array_of
+from belvedere.types import BIGINT, DOUBLE, INTEGER, TEXT, Row, array_of
 from tests.execution.plans import (
     ITEM_ROWS,
     Store,
@@ -119,28 +119,62 @@ def test_a_scalar_subquery_with_two_rows_is_refused(store: Store) -> None:
     assert caught.value.sqlstate == "21000"
 
 
-def test_an_uncorrelated_subquery_runs_once(store: Store) -> None:
-    items, kinds = store.scan(), store.scan("kinds")
-    counted: list[n.Node] = []
+def run_counting(store: Store, plan: n.Node, counted: n.Node) -> tuple[list[Row], int]:
+    """The rows of the plan, and how often the node `counted` in it ran."""
+    runs: list[n.Node] = []
 
     def count(node: n.Node, rows: object) -> object:
-        if node is total:
-            assert callable(rows)
+        if node is not counted:
+            return rows
+        assert callable(rows)
 
-            def counting(run: Run) -> object:
-                counted.append(node)
-                return rows(run)
+        def counting(run: Run) -> object:
+            runs.append(node)
+            return rows(run)
 
-            return counting
-        return rows
+        return counting
 
+    with store.database.begin() as txn:
+        run = store._run(txn, ())
+        found = list(compile_plan(txn.catalog, plan, count)(run))  # type: ignore[arg-type]
+    return found, len(runs)
+
+
+def test_an_uncorrelated_subquery_runs_once(store: Store) -> None:
+    items, kinds = store.scan(), store.scan("kinds")
     total = grouped(kinds, (), aggregate("count"))
     plan = project(items, column(items, "id"), e.ScalarSubquery(total, BIGINT))
-    with store.database.begin() as txn:
-        run = Run(txn, (), None, store.services, Interrupt())  # type: ignore[arg-type]
-        found = list(compile_plan(txn.catalog, plan, count)(run))  # type: ignore[arg-type]
+    found, runs = run_counting(store, plan, total)
     assert found == [(row[0], 3) for row in ITEM_ROWS]
-    assert len(counted) == 1
+    assert runs == 1
+
+
+def same_kind(store: Store, items: n.Node, *more: e.Expression) -> n.Node:
+    """How many items are of the outer item's kind."""
+    conditions = (call("=", column(items, "kind"), outer(items, "kind")), *more)
+    condition = conditions[0] if len(conditions) == 1 else e.And(conditions)
+    return grouped(n.Filter(items, condition), (), aggregate("count"))
+
+
+def test_a_correlated_subquery_runs_again_only_when_the_outer_values_change(store: Store) -> None:
+    items = store.scan()
+    counted = same_kind(store, items)
+    by_kind = n.Sort(items, (e.SortKey(column(items, "kind")),))
+    plan = project(by_kind, column(items, "kind"), e.ScalarSubquery(counted, BIGINT))
+    found, runs = run_counting(store, plan, counted)
+    kinds = [row[1] for row in ITEM_ROWS]
+    assert found == [(kind, kinds.count(kind) if kind else 0) for kind, _ in found]
+    assert len(found) == len(kinds)
+    assert runs == len(set(kinds)) < len(kinds)
+
+
+def test_a_correlated_subquery_with_a_volatile_function_runs_for_every_row(store: Store) -> None:
+    items = store.scan()
+    counted = same_kind(store, items, call("<", call("random"), e.Literal(2.0, DOUBLE)))
+    by_kind = n.Sort(items, (e.SortKey(column(items, "kind")),))
+    plan = project(by_kind, e.ScalarSubquery(counted, BIGINT))
+    found, runs = run_counting(store, plan, counted)
+    assert runs == len(found) == len(ITEM_ROWS)
 
 
 def test_two_levels_of_correlation_see_their_own_rows(store: Store) -> None:

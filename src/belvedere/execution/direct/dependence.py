@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.functions.function import Function
-from belvedere.types import SqlType
+from belvedere.plan.functions.function import Function, Volatility
+from belvedere.types import Kind, SqlType
 
 _SUBQUERIES = (e.ScalarSubquery, e.Exists, e.QuantifiedSubquery, e.ArraySubquery)
 _OPAQUE = (Function, SqlType, str, int, float, bytes)
@@ -40,6 +40,31 @@ def dependence_of(plan: n.Node) -> Dependence:
             case _:
                 pass
     return Dependence(min(depths, default=None), not read <= bound)
+
+
+_ONE_FORM = frozenset(
+    {Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.TEXT, Kind.DATE, Kind.UUID}
+)
+"""Types whose equal values are the same in every way, unlike 1.0 and 1.00."""
+
+
+def nearest_columns(plan: n.Node) -> tuple[int, ...] | None:
+    """The columns of the nearest outer row that decide the result; None when they alone do not, or
+    when equal values of them may differ in form."""
+    columns: set[int] = set()
+    for item, level in walk(plan, 0):
+        match item:
+            case e.OuterColumn() if item.depth == level + 1:
+                if item.type.kind not in _ONE_FORM:
+                    return None
+                columns.add(item.index)
+            case n.CteScan():
+                return None
+            case _:
+                function = getattr(item, "function", None)
+                if function is not None and function.volatility is Volatility.VOLATILE:
+                    return None
+    return tuple(sorted(columns))
 
 
 def walk(item: Any, level: int) -> Iterator[tuple[Any, int]]:

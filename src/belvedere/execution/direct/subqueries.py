@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from belvedere.execution.direct.comparison import KeyForm, key_form
-from belvedere.execution.direct.dependence import Dependence, dependence_of
+from belvedere.execution.direct.dependence import Dependence, dependence_of, nearest_columns
 from belvedere.execution.run import Rows, Run, one_value
 from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
 from belvedere.types import Row
 
 Compare = Callable[[Any, Any], Any]
@@ -173,11 +174,11 @@ def _compare_rows(
     return None if unknown else not one_is_enough
 
 
-def _kept(plan: Any, compute: Callable[[Run], Any]) -> OfRow:
+def _kept(plan: n.Node, compute: Callable[[Run], Any]) -> OfRow:
     """`compute`, run again only when what it depends on has changed."""
     depends = dependence_of(plan)
     if depends.nearest == 1:
-        return lambda run, row: compute(run.nested(row))
+        return _kept_for_same_row(plan, compute)
     levels = _levels_out(depends)
     number = id(compute)
 
@@ -186,6 +187,24 @@ def _kept(plan: Any, compute: Callable[[Run], Any]) -> OfRow:
         if number not in cache:
             cache[number] = compute(run.nested(row))
         return cache[number]
+
+    return fetch
+
+
+def _kept_for_same_row(plan: n.Node, compute: Callable[[Run], Any]) -> OfRow:
+    """The last result serves the next row too when it has the same values in the columns used:
+    rows of a join come one after the other for each row they were looked up for."""
+    columns = nearest_columns(plan)
+    if columns is None:
+        return lambda run, row: compute(run.nested(row))
+    number = id(compute)
+
+    def fetch(run: Run, row: Row) -> Any:
+        key = [row[column] for column in columns]
+        last = run.cache.get(number)
+        if last is None or last[0] != key:
+            last = run.cache[number] = (key, compute(run.nested(row)))
+        return last[1]
 
     return fetch
 
