@@ -27,6 +27,9 @@ KINDS = (
     "boolean",
     "date",
     "timestamp",
+    "real",
+    "interval",
+    "time",
 )
 
 
@@ -83,6 +86,8 @@ class Expressions:
             "numeric": self._numeric,
             "double precision": self._float,
             "interval": self._interval,
+            "time": self._time,
+            "real": self._real,
         }.get(kind)
         if made is not None:
             return made(scope)
@@ -137,6 +142,14 @@ class Expressions:
                 lambda: f"({self.of('numeric', inner)})::integer",
                 lambda: f"({self.of('smallint', inner)} + {self.leaf('integer', inner)})",
                 lambda: f"sign({self.of('double precision', inner)})::integer",
+                lambda: (
+                    f"extract({rng.choice(('year', 'month', 'day', 'dow', 'week', 'quarter'))} "
+                    f"FROM {self.of(rng.choice(('date', 'timestamp')), inner)})::integer"
+                ),
+                lambda: f"cardinality(ARRAY[{one}, {self.leaf(kind, inner)}])",
+                lambda: f"(ARRAY[{one}, {self.leaf(kind, inner)}])[{rng.randint(0, 3)}]",
+                lambda: f"(({one}) & {self.leaf(kind, inner)})",
+                lambda: f"ascii({self.of('text', inner)})",
             ]
         if kind == "bigint":
             shapes += [
@@ -161,6 +174,12 @@ class Expressions:
                 f"{rng.choice(('floor', 'ceil', 'trunc', 'abs', 'round'))}({one})",
                 f"({integer})::numeric",
                 f"({integer} / 2.0)",
+                f"extract(epoch FROM {self.of('timestamp', inner)})",
+                f"extract(day FROM {self.of('interval', inner)})",
+                f"({self.leaf('double precision', inner)})::numeric",
+                f"(({one})::text)::numeric",
+                f"sqrt(abs({one}))",
+                f"power({leaf}, 2)",
                 f"({one})::numeric(12,3)",
                 f"(- {one})",
             )
@@ -202,6 +221,19 @@ class Expressions:
                 f"({other})::text",
                 f"concat({one}, {other})",
                 f"({one})::varchar(2)::text",
+                f"({one})::char(4)::text",
+                f"split_part({one}, 'a', {rng.choice((1, 2, -1))})",
+                f"regexp_replace({one}, '{rng.choice(('[ab]', '^.', 'a*', '(a)(b)'))}', 'x', 'g')",
+                f"to_char({self.of('date', inner)}, 'YYYY-MM-DD Dy')",
+                f"to_char({self.of('integer', inner)}, 'FM999')",
+                f"array_to_string(ARRAY[{one}, {self.leaf('text', inner)}], '-', '?')",
+                f"md5({one})",
+                f"translate({one}, 'ab', 'x')",
+                f"repeat({one}, 2)",
+                f"concat_ws('/', {one}, {other})",
+                f"format('%s|%s', {one}, {other})",
+                f"overlay({one} placing 'Z' from 1)",
+                f"btrim({one}, 'a ')",
             )
         )
 
@@ -231,7 +263,40 @@ class Expressions:
 
     def _interval(self, scope: Scope) -> str:
         inner = scope.deeper()
-        return f"({self.of('timestamp', inner)} - {self.of('timestamp', inner)})"
+        one = self.of("interval", inner)
+        return self.rng.choice(
+            (
+                f"({self.of('timestamp', inner)} - {self.of('timestamp', inner)})",
+                f"({one} + {self.leaf('interval', inner)})",
+                f"({one} * {self.rng.choice(('2', '(-1)', '0.5'))})",
+                f"(- {one})",
+                f"({self.of('time', inner)} - {self.of('time', inner)})",
+                f"justify_days({one})",
+                f"age({self.of('timestamp', inner)}, {self.of('timestamp', inner)})",
+            )
+        )
+
+    def _time(self, scope: Scope) -> str:
+        inner = scope.deeper()
+        return self.rng.choice(
+            (
+                f"({self.of('timestamp', inner)})::time",
+                f"({self.of('time', inner)} + {constant(self.rng, 'interval')})",
+            )
+        )
+
+    def _real(self, scope: Scope) -> str:
+        inner = scope.deeper()
+        one = self.of("real", inner)
+        return self.rng.choice(
+            (
+                f"({one} + {self.leaf('real', inner)})",
+                f"({one} / 2::real)",
+                f"({self.of('double precision', inner)})::real",
+                f"abs({one})",
+                f"({self.leaf('numeric', inner)})::real",
+            )
+        )
 
     # -- conditions ---------------------------------------------------------------------------
 
@@ -265,6 +330,16 @@ class Expressions:
             ),
             lambda: f"({self.of('integer', inner)} < {self.of('numeric', inner)})",
             lambda: f"({one} = ANY (ARRAY[{self._items(kind, inner)}]))",
+            lambda: (
+                f"(({one}, {self.leaf('integer', inner)}) {rng.choice(COMPARISONS)} "
+                f"({self.leaf(kind, inner)}, {self.leaf('integer', inner)}))"
+            ),
+            lambda: f"({self.of('date', inner)} < {self.of('timestamp', inner)})",
+            lambda: (
+                f"({self.of('text', inner)} ~ '{rng.choice(('^a', 'b$', '[0-9]', '.', 'A|z'))}')"
+            ),
+            lambda: f"({self.leaf('real', inner)} = {self.leaf('double precision', inner)})",
+            lambda: f"starts_with({self.of('text', inner)}, 'a')",
         ]
         if scope.sub and scope.tables:
             shapes += [lambda: self._in_subquery(inner), lambda: self._exists(inner)]
@@ -303,7 +378,7 @@ class Expressions:
         return f"({one} {word} (SELECT {two} FROM {table.name} {alias} WHERE {where}))"
 
     def _exists(self, scope: Scope) -> str:
-        alias, table, alone, both = self._inside(scope)
+        alias, table, _, both = self._inside(scope)
         where = self.condition(both)
         outside = [one for one in scope.columns if one.kind == "integer"]
         if outside and self.rng.random() < 0.7:
@@ -318,7 +393,8 @@ class Expressions:
         leaf = self.leaf
         match self.hazard:
             case "division" if kind in (*INTEGERS, "numeric", "double precision"):
-                return f"({leaf(kind, scope)} {self.rng.choice('/%' if kind in INTEGERS else '/')} {leaf(kind, scope)})"
+                sign = self.rng.choice("/%" if kind in INTEGERS else "/")
+                return f"({leaf(kind, scope)} {sign} {leaf(kind, scope)})"
             case "overflow" if kind in INTEGERS:
                 sign = self.rng.choice("+-*")
                 return f"({leaf(kind, scope)} {sign} {large(self.rng, kind)})"

@@ -14,6 +14,17 @@ from tests.properties.sql.expressions import Column, Expressions, Scope
 from tests.properties.sql.schemas import Table
 from tests.properties.sql.values import PLAIN
 
+JOINS = (
+    "JOIN",
+    "JOIN",
+    "LEFT JOIN",
+    "LEFT JOIN",
+    "RIGHT JOIN",
+    "FULL JOIN",
+    "CROSS",
+    "LATERAL",
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Query:
@@ -92,11 +103,12 @@ class Queries:
         text, columns, unique = self._relation(maker)
         for _ in range(joins):
             right, more, key = self._relation(maker)
-            kind = self.rng.choice(
-                ("JOIN", "JOIN", "LEFT JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS")
-            )
+            kind = self.rng.choice(JOINS)
             if kind == "CROSS":
                 text = f"{text} CROSS JOIN {right}"
+            elif kind == "LATERAL":
+                right, more, key = self._lateral(maker, columns)
+                text = f"{text} {self.rng.choice(('JOIN', 'LEFT JOIN'))} LATERAL {right} ON true"
             else:
                 on = self._on(maker, kind, columns, more)
                 text = f"{text} {kind} {right} ON {on}"
@@ -114,6 +126,32 @@ class Queries:
         table = self.rng.choice(self.tables)
         columns = [Column(f"{alias}.{name}", kind) for name, kind in table.columns]
         return f"{table.name} {alias}", columns, [f"{alias}.id"]
+
+    def _lateral(
+        self, maker: Expressions, left: list[Column]
+    ) -> tuple[str, list[Column], list[str]]:
+        """An aggregate or the first rows of a table for each row before it, or a series."""
+        alias, inner = maker.alias(), maker.alias()
+        numbers = [one.text for one in left if one.kind == "integer"]
+        if numbers and self.rng.random() < 0.3:
+            bound = self.rng.choice(numbers)
+            text = f"generate_series(1, least({bound}, 3)) AS {alias} (n)"
+            return text, [Column(f"{alias}.n", "integer")], []
+        table = self.rng.choice(self.tables)
+        own = tuple(Column(f"{inner}.{name}", kind) for name, kind in table.columns)
+        where = maker.condition(Scope(own + tuple(left), self.tables, 1, sub=False))
+        body = f"FROM {table.name} {inner} WHERE {where}"
+        if self.rng.random() < 0.5:
+            return (
+                f"(SELECT count(*), max({inner}.id) {body}) AS {alias} (n, m)",
+                [Column(f"{alias}.n", "bigint"), Column(f"{alias}.m", "integer")],
+                [],
+            )
+        return (
+            f"(SELECT {inner}.id {body} ORDER BY {inner}.id LIMIT 2) AS {alias} (m)",
+            [Column(f"{alias}.m", "integer")],
+            [],
+        )
 
     def _on(self, maker: Expressions, kind: str, left: list[Column], right: list[Column]) -> str:
         pairs = [
@@ -136,7 +174,7 @@ class Queries:
         rng = self.rng
         count = rng.choice((0, 0, 1, 1, 2, 3)) if joins is None else joins
         source, scope, unique = self._source(maker, count)
-        where = maker.condition(scope) if rng.random() < 0.7 else ""
+        where = maker.condition(scope) if rng.random() < 0.5 else ""
         if shape == "groups":
             return self._grouped(maker, source, scope, where)
         kinds = [maker.kind() for _ in range(rng.randint(1, 4))]
@@ -153,6 +191,9 @@ class Queries:
         for _ in range(rng.choice((0, 1, 1, 2))):
             column = rng.choice(scope.columns)
             keys.append((column.text, PLAIN.get(column.kind, column.kind)))
+            if rng.random() < 0.25:
+                kind = rng.choice(("integer", "text", "date", "boolean"))
+                keys[-1] = (f"coalesce({maker.of(kind, shallow)})", kind)
         aggregates = [self._aggregate(maker, shallow) for _ in range(rng.randint(1, 3))]
         having = ""
         if rng.random() < 0.3:
@@ -161,7 +202,13 @@ class Queries:
         groups = ", ".join(names)
         if names and rng.random() < 0.2:
             groups = f"{rng.choice(('ROLLUP', 'CUBE'))} ({groups})"
-        return Query((*keys, *aggregates), source, where, groups, having)
+        columns = (*keys, *aggregates)
+        if names and rng.random() < 0.15:
+            call = rng.choice(("rank()", "count(*)", "sum(count(*))"))
+            over = rng.choice(("ORDER BY count(*)", "PARTITION BY count(*)"))
+            kind = "numeric" if call.startswith("sum") else "bigint"
+            columns += ((f"{call} OVER ({over})", kind),)
+        return Query(columns, source, where, groups, having)
 
     def _aggregate(self, maker: Expressions, scope: Scope) -> tuple[str, str]:
         rng = self.rng

@@ -22,6 +22,9 @@ COLUMN_TYPES = (
     "boolean",
     "date",
     "timestamp",
+    "real",
+    "interval",
+    "time",
 )
 PLAIN = {"numeric(8,2)": "numeric", "varchar(6)": "text", "char(3)": "char(3)"}
 """The type an expression has that is made of such a column."""
@@ -42,8 +45,10 @@ def constant(rng: random.Random, kind: str, nulls: float = 0.1) -> str:
             return (
                 rng.choice(("0.00", "1.5", "2.25", "(-0.75)", "10.10", "3", "7.125")) + "::numeric"
             )
-        case "double precision":
-            return f"({rng.randint(-12, 40) / 4})::double precision"
+        case "double precision" | "real":
+            return f"({rng.randint(-12, 40) / 4})::{kind}"
+        case "time":
+            return f"TIME '{rng.choice((0, 7, 12, 23)):02}:{rng.choice((0, 15, 59)):02}:00'"
         case "boolean":
             return rng.choice(("true", "false"))
         case "date":

@@ -28,20 +28,14 @@ def matches_folded_not(text: str, pattern: str) -> bool:
 
 
 def _all(regex: Regex, text: str, start: int = 0) -> Iterator[re.Match[str]]:
-    """Every match from left to right; an empty one directly after another is left out."""
-    position, last_end = start, -1
+    """Every match from left to right, empty ones directly after another included."""
+    position = start
     while position <= len(text):
         match = span(regex, text, position)
         if match is None:
             return
-        if match.end() == match.start():
-            if match.start() != last_end:
-                yield match
-            position = match.end() + 1
-        else:
-            yield match
-            position = match.end()
-        last_end = match.end()
+        yield match
+        position = match.end() + (match.end() == match.start())
 
 
 def substring(text: str, pattern: str) -> str | None:
@@ -174,8 +168,8 @@ def regexp_split_to_array(text: str, pattern: str) -> list[str]:
     parts: list[str] = []
     position = 0
     for match in _all(compile_regex(pattern), text):
-        if match.end() == match.start() and match.start() in (0, len(text)):
-            continue
+        if match.end() == match.start() and match.start() in (position, len(text)):
+            continue  # an empty piece would come of it
         parts.append(text[position : match.start()])
         position = match.end()
     return [*parts, text[position:]]
