@@ -64,6 +64,19 @@ def test_values_become_values_of_the_type(sql_type: SqlType, given: Any, expecte
     assert type(found) is type(expected)
 
 
+def test_one_converter_takes_values_of_many_python_types_again_and_again() -> None:
+    convert = converter([numeric(5, 2), DATE])
+    day = datetime.date(2024, 2, 29)
+    for _ in range(3):
+        assert convert(("1.005", day)) == (D("1.01"), day)
+        assert convert((D("1.005"), "2024-02-29")) == (D("1.01"), day)
+        assert convert((2, None)) == (D(2), None)
+        with pytest.raises(InvalidInput):
+            convert((D("1000.00"), day))
+        with pytest.raises(InvalidInput):
+            convert(("1.00", True))
+
+
 @pytest.mark.parametrize(
     ("sql_type", "given", "sqlstate"),
     [

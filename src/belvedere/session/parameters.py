@@ -85,7 +85,35 @@ def _form(sql_type: SqlType) -> Convert:
             assert sql_type.element is not None
             return _array(sql_type.element)
         case _:
-            return lambda value: _general(value, sql_type)
+            return _by_python_type(sql_type)
+
+
+_PLAIN = (str, decimal.Decimal, float, bool, datetime.date)
+"""Python types whose values need nothing but the cast from the SQL type that each has."""
+
+
+def _by_python_type(sql_type: SqlType) -> Convert:
+    """The cast is looked up once for each Python type that is given, not for each value."""
+    casts: dict[type, Convert] = {}
+
+    def convert(value: Any) -> Any:
+        known = casts.get(type(value))
+        if known is not None:
+            return known(value)
+        found = _general(value, sql_type)
+        if type(value) in _PLAIN:
+            casts[type(value)] = _plain_cast(_TYPES[type(value)], sql_type)
+        return found
+
+    return convert
+
+
+def _plain_cast(source: SqlType, target: SqlType) -> Convert:
+    if source == target:
+        return lambda value: value
+    function = cast_function(source, target, Context.ASSIGNMENT).python
+    assert callable(function)
+    return function
 
 
 def _integer(sql_type: SqlType) -> Convert:
