@@ -96,8 +96,7 @@ def test_a_transaction_that_loses_leaves_the_view_alone(store: Store) -> None:
     rows_of(loser, "SELECT * FROM parents")
     store.run("UPDATE parents SET name = 'first' WHERE id = 1")
     with pytest.raises(Retry):
-        loser.execute("UPDATE parents SET name = 'second' WHERE id = 1")
-        loser.execute("COMMIT")
+        loser.execute("UPDATE parents SET name = 'second' WHERE id = 1; COMMIT")
     loser.rollback()
     assert Counter(store.run("SELECT * FROM v")) == Counter([("first", 1), ("two", 1)])
 

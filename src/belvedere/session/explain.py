@@ -84,7 +84,8 @@ def view_lines(session: Session, statement: d.MaintainView | d.CreateMaterialize
         compiled = keeper.compiled(catalog, view)
         head = f"view {name.name} is {view.maintenance.value}"
     wishes = [
-        f"index to be made on {table.name} ({table.columns[wish.slots[0]].name})"
+        f"index to be made on {table.name} "
+        f"({', '.join(table.columns[slot].name for slot in wish.slots)})"
         for wish in keeper.wishes_of(catalog, compiled)
         for table in (catalog.table(wish.relation),)
     ]

@@ -29,6 +29,7 @@ from belvedere.txn.border import Reader
 from belvedere.types import Row
 from belvedere.views.core import Expressions
 from belvedere.views.operators import only_columns
+from belvedere.views.seek import Exists, seeker
 from belvedere.views.source import (
     Keys,
     Restricted,
@@ -56,6 +57,7 @@ class _Side:
     left_keys: Keys
     by_key: Restricted
     left_by_key: Restricted
+    exists: Exists | None
 
     def matching(self, keys: list[Row]) -> list[Row]:
         """Without the keys that can match nothing."""
@@ -67,7 +69,17 @@ class _Side:
     def of_left(self, rows: list[Row], reader: Reader) -> list[Row]:
         """The rows that these left rows match."""
         keys = self.matching(self.left_keys.distinct(rows, reader))
-        return self.by_key(reader, keys) if keys else []
+        return list(self.by_key(reader, keys)) if keys else []
+
+    def left_rows(self, keys: list[Row], reader: Reader) -> list[Row]:
+        """The left rows with these keys."""
+        return list(self.left_by_key(reader, keys)) if keys else []
+
+    def matched(self, key: Row, reader: Reader) -> bool:
+        """Whether a key has any match: the first one is enough to know."""
+        if self.exists is not None:
+            return self.exists(reader, key)
+        return next(iter(self.by_key(reader, [key])), None) is not None
 
 
 class ApplySource:
@@ -85,6 +97,7 @@ class ApplySource:
                 Keys(catalog, right.left_keys),
                 source.restricted(right.keys),
                 left.restricted(right.left_keys),
+                seeker(catalog, right.tree, right.keys),
             )
             for right, source in zip(tree.rights, rights, strict=True)
         ]
@@ -125,7 +138,7 @@ class ApplySource:
         if not plain or columns is None or not columns or max(columns) >= width:
             return self._from_right(keys, columns)
         below = self._left.restricted(keys)
-        return lambda reader, wanted: list(self._of_left(below(reader, wanted), reader))
+        return lambda reader, wanted: self._of_left(list(below(reader, wanted)), reader)
 
     # -- one side changes ---------------------------------------------------------------------
 
@@ -158,7 +171,7 @@ class ApplySource:
             rows = [row for row, _ in side.source.delta(step)]
             keys = side.touched(rows, step.before) if rows else []
             if keys:
-                found.append(side.left_by_key(step.before, keys))
+                found.append(side.left_rows(keys, step.before))
         if len(found) < 2:
             return found[0] if found else []
         counts: dict[str, list[Row]] = {}
@@ -182,7 +195,7 @@ class ApplySource:
         assert self._tree.join is not None
         kind = self._tree.join.kind
         if kind in (n.JoinKind.INNER, n.JoinKind.LEFT):
-            left = side.left_by_key(step.before, keys)
+            left = side.left_rows(keys, step.before)
             for weight, some in changed.items():
                 for row in run_plan(inner, step.before, {_LEFT: left, _RIGHT: some}):
                     yield row, weight
@@ -194,16 +207,14 @@ class ApplySource:
         won: list[Row] = []
         lost: list[Row] = []
         for key in keys:
-            before = bool(side.by_key(step.before, [key]))
-            after = bool(side.by_key(step.after, [key]))
+            before, after = side.matched(key, step.before), side.matched(key, step.after)
             if before != after:
                 (won if after else lost).append(key)
         padding = () if kind is not n.JoinKind.LEFT else self._padding
         weight = 1 if kind is n.JoinKind.SEMI else -1
         for some, sign in ((won, weight), (lost, -weight)):
-            if some:
-                for row in side.left_by_key(step.before, some):
-                    yield row + padding, sign
+            for row in side.left_rows(some, step.before):
+                yield row + padding, sign
 
     @property
     def _padding(self) -> Row:
@@ -221,9 +232,8 @@ class ApplySource:
         below = side.source.restricted(moved)
 
         def rows(reader: Reader, wanted: list[Row]) -> list[Row]:
-            right = below(reader, wanted)
-            matched = side.touched(right, reader)
-            left = side.left_by_key(reader, matched) if matched else []
+            right = list(below(reader, wanted))
+            left = side.left_rows(side.touched(right, reader), reader)
             return list(self._run(reader, left, [right]))
 
         return rows

@@ -39,10 +39,12 @@ class Term:
 
 @dataclass(frozen=True, slots=True)
 class Wish:
-    """An index that would save a scan: equality on these slots of a relation."""
+    """An index that would save a scan: equality on these slots of a relation; with `ordered`, on
+    all but the last, whose order is wanted."""
 
     relation: int
     slots: tuple[int, ...]
+    ordered: bool = False
 
 
 Equalities = dict[int, tuple[paths.OnePart | paths.IsNullPart, e.Expression]]

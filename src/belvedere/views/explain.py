@@ -19,6 +19,7 @@ from belvedere.plan.printer import print_plan
 from belvedere.views.compile import Compiled
 from belvedere.views.core import Expressions, name_of
 from belvedere.views.delta import Term, terms_of
+from belvedere.views.extremum import extrema_of
 from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union
 
 _DISTRIBUTIVE = ("count", "sum", "min", "max", "bool_and", "bool_or", "every")
@@ -96,6 +97,10 @@ def _apply(catalog: Catalog, tree: Apply) -> Iterator[str]:
 
 def _recompute(catalog: Catalog, tree: Recompute) -> Iterator[str]:
     keys = _texts(tree.inputs[0].keys)
+    if extrema_of(tree) is not None:
+        yield f"{name_of(tree.plan)}: read again from the ends of an index for the touched {keys}"
+        yield from _indented(_tree(catalog, tree.inputs[0].tree))
+        return
     what = f"the rows with the touched {keys}" if keys else "everything"
     yield f"{name_of(tree.plan)}: done again over {what}, before and after"
     for one in tree.inputs:

@@ -171,7 +171,9 @@ class Keeper:
 
     def wishes_of(self, catalog: Catalog, compiled: Compiled) -> tuple[Wish, ...]:
         found = wishes_of(catalog, compiled.tree)
-        return tuple(dict.fromkeys(Wish(wish.relation, wish.slots[:1]) for wish in found))
+        return tuple(
+            dict.fromkeys(w if w.ordered else Wish(w.relation, w.slots[:1]) for w in found)
+        )
 
     def shared_indexes(self, catalog: Catalog, wanted: ViewDefinition) -> list[int]:
         """Indexes of the view's tables that were made for other views: it may use them too."""

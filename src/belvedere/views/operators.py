@@ -112,23 +112,21 @@ class CoreSource:
     def restricted(self, keys: Expressions) -> Restricted:
         """By look-ups that begin at the keys; keys with NULLs have plans of their own."""
         if not keys:
-            return lambda reader, wanted: list(self.whole(reader))
+            return lambda reader, wanted: self.whole(reader)
         branches, fields, catalog = self._tree.branches, self._tree.plan.fields, self._catalog
         plans: dict[frozenset[int], Rows] = {}
 
-        def rows(reader: Reader, wanted: list[Row]) -> list[Row]:
+        def rows(reader: Reader, wanted: list[Row]) -> Iterator[Row]:
             by_nulls: dict[frozenset[int], list[Row]] = {}
             for key in wanted:
                 nulls = frozenset([i for i, value in enumerate(key) if value is None])
                 by_nulls.setdefault(nulls, []).append(key)
-            found: list[Row] = []
             for nulls, some in by_nulls.items():
                 plan = plans.get(nulls)
                 if plan is None:
                     made = restricted_plan(branches, fields, keys, catalog, nulls)
                     plan = plans[nulls] = compile_plan(catalog, made)
-                found += run_plan(plan, reader, {KEYS_LEAF: some})
-            return found
+                yield from run_plan(plan, reader, {KEYS_LEAF: some})
 
         return rows
 
@@ -214,8 +212,8 @@ class MapSource:
             keys = tuple(transform.map_columns(key, lambda c: columns[c.index]) for key in keys)
         below = self._input.restricted(keys)
 
-        def rows(reader: Reader, wanted: list[Row]) -> list[Row]:
-            return list(run_plan(self._rows, reader, {KEYS_LEAF: below(reader, wanted)}))
+        def rows(reader: Reader, wanted: list[Row]) -> Iterator[Row]:
+            return run_plan(self._rows, reader, {KEYS_LEAF: list(below(reader, wanted))})
 
         return rows
 
@@ -236,7 +234,7 @@ class UnionSource:
 
     def restricted(self, keys: Expressions) -> Restricted:
         sides = [side.restricted(keys) for side in self._sides]
-        return lambda reader, wanted: [row for side in sides for row in side(reader, wanted)]
+        return lambda reader, wanted: (row for side in sides for row in side(reader, wanted))
 
 
 def only_columns(keys: Expressions) -> list[int] | None:

@@ -13,6 +13,7 @@ from belvedere.execution.direct.compile import compile_plan
 from belvedere.txn.border import Reader
 from belvedere.types import Row
 from belvedere.views.core import Expressions
+from belvedere.views.extremum import ExtremaReader, extrema_of, serving_index
 from belvedere.views.operators import only_columns
 from belvedere.views.source import (
     Keys,
@@ -44,6 +45,7 @@ class RecomputeSource:
         ]
         leaves = [leaf(_INPUT - i, one.tree.plan) for i, one in enumerate(tree.inputs)]
         self._rows = compile_plan(catalog, tree.rebuild(tuple(map(sorted_by_all, leaves))))
+        self._extrema = _extrema_reader(catalog, tree)
 
     def delta(self, step: Step) -> Weighted:
         touched = self._touched(step)
@@ -90,13 +92,15 @@ class RecomputeSource:
                 tuple([canonical(key)[p] for p in places]): tuple([key[p] for p in places])
                 for key in wanted
             }
-            found = self._run(reader, [one(reader, list(some.values())) for one in below])
+            found = self._run(reader, [list(one(reader, list(some.values()))) for one in below])
             return [row for row in found if canonical(of_row(row)) in among]
 
         return rows
 
     def _of_keys(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
-        return self._run(reader, [one(reader, keys) for one in self._by_key])
+        if self._extrema is not None:
+            return self._extrema.rows(reader, keys)
+        return self._run(reader, [list(one(reader, keys)) for one in self._by_key])
 
     def _run(self, reader: Reader, inputs: list[list[Row]]) -> Iterator[Row]:
         return run_plan(self._rows, reader, {_INPUT - i: rows for i, rows in enumerate(inputs)})
@@ -109,3 +113,13 @@ class RecomputeSource:
             for key in keys.distinct(rows, step.before):
                 found.setdefault(keys.canonical(key), key)
         return list(found.values())
+
+
+def _extrema_reader(catalog: Catalog, tree: Recompute) -> ExtremaReader | None:
+    """The short way for MIN and MAX, when the indexes for it are there."""
+    wanted = extrema_of(tree)
+    if wanted is None:
+        return None
+    found = [serving_index(catalog, wanted.relation, slots) for slots in wanted.indexes]
+    indexes = [index for index in found if index is not None]
+    return ExtremaReader(catalog, wanted, indexes) if len(indexes) == len(found) else None

@@ -11,7 +11,7 @@ from __future__ import annotations
 import datetime
 import itertools
 import random
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Protocol
 
 from belvedere.catalog.catalog import Catalog
@@ -31,8 +31,9 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 ENVIRONMENT = Environment(_EPOCH, _EPOCH, lambda: _EPOCH, random.Random(0))
 
 Weighted = Iterator[tuple[Row, int]]
-Restricted = Callable[[Reader, list[Row]], list[Row]]
-"""Rows at a state whose keys are among these. Keys are given once each; a NULL finds NULLs."""
+Restricted = Callable[[Reader, list[Row]], Iterable[Row]]
+"""Rows at a state whose keys are among these, made as they are asked for. Keys are given once each;
+a NULL finds NULLs."""
 
 
 class Step:
@@ -105,7 +106,7 @@ class Keys:
     def of_row(self, reader: Reader) -> Callable[[Row], Row]:
         return self._of(bare_run(reader))
 
-    def distinct(self, rows: Iterator[Row] | list[Row], reader: Reader) -> list[Row]:
+    def distinct(self, rows: Iterable[Row], reader: Reader) -> list[Row]:
         of_row, canonical = self.of_row(reader), self.canonical
         found: dict[Row, Row] = {}
         for row in rows:

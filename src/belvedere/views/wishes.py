@@ -9,6 +9,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.views.core import Expressions
 from belvedere.views.delta import Wish, restricted_wishes, terms_of
+from belvedere.views.extremum import extrema_of, serving_index
 from belvedere.views.operators import only_columns
 from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union
 
@@ -30,9 +31,15 @@ def wishes_of(catalog: Catalog, tree: Tree) -> Iterator[Wish]:
                 yield from _by_key(catalog, right.tree, right.keys)
                 yield from _by_key(catalog, tree.left, right.left_keys)
         case Recompute():
+            extrema = extrema_of(tree)
+            for slots in () if extrema is None else extrema.indexes:
+                assert extrema is not None
+                if serving_index(catalog, extrema.relation, slots) is None:
+                    yield Wish(extrema.relation, slots, ordered=True)
             for one in tree.inputs:
                 yield from wishes_of(catalog, one.tree)
-                yield from _by_key(catalog, one.tree, one.keys)
+                if extrema is None:
+                    yield from _by_key(catalog, one.tree, one.keys)
 
 
 def _by_key(catalog: Catalog, tree: Tree, keys: Expressions) -> Iterator[Wish]:

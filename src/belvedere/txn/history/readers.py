@@ -147,9 +147,9 @@ class OverlayReader:
     ) -> Iterator[list[Pair]]:
         low, high = bisect_left(self._keys, start), bisect_left(self._keys, end)
         mine = {key: self._overlay[key] for key in self._keys[low:high]}
-        if limit is not None:
-            batch_rows = min(batch_rows, limit + len(mine) + 1)
-        batches = self._under.scan(start, end, reverse=reverse, batch_rows=batch_rows)
+        # Each key of the overlay hides one row at most.
+        enough = None if limit is None else limit + len(mine)
+        batches = self._under.scan(start, end, reverse=reverse, limit=enough, batch_rows=batch_rows)
         return merge_scan(batches, mine, reverse=reverse, limit=limit)
 
     def scan_values(
