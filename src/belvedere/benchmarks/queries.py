@@ -32,6 +32,9 @@ from belvedere.interfaces.exceptions import Error
 
 REPEATS = 3
 COMMITS_A_SECOND = 500
+FILE_ROWS = 200_000
+"""A COPY is one transaction, whose record in the log may have 64 MB: larger tables are several."""
+
 DIGITS = 9
 """Floats agree when they agree to so many digits; everything else must be equal."""
 
@@ -103,24 +106,28 @@ def opened(
         yield Systems(path, ours, theirs, size)
 
 
-def _write(directory: Path, size: Sizes, seed: int) -> dict[str, Path]:
-    files = {}
+def _write(directory: Path, size: Sizes, seed: int) -> dict[str, list[Path]]:
+    files: dict[str, list[Path]] = {}
     for name, table in tables(size, seed).items():
-        files[name] = directory / f"{name}.parquet"
-        pq.write_table(table, files[name])
+        files[name] = []
+        for start in range(0, table.num_rows, FILE_ROWS):
+            files[name].append(directory / f"{name}.{start}.parquet")
+            pq.write_table(table.slice(start, FILE_ROWS), files[name][-1])
     return files
 
 
-def _load(connection: Connection, files: dict[str, Path]) -> None:
-    for table, file in files.items():
+def _load(connection: Connection, files: dict[str, list[Path]]) -> None:
+    for table, parts in files.items():
         connection.execute(schema.create_table(table))
-        connection.execute(f"COPY {table} FROM '{file}' (FORMAT parquet)")
+        for file in parts:
+            connection.execute(f"COPY {table} FROM '{file}' (FORMAT parquet)")
 
 
-def _load_duckdb(connection: duckdb.DuckDBPyConnection, files: dict[str, Path]) -> None:
+def _load_duckdb(connection: duckdb.DuckDBPyConnection, files: dict[str, list[Path]]) -> None:
     """Without foreign keys: DuckDB would only load slower, and answer the same."""
-    for table, file in files.items():
-        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM read_parquet('{file}')")
+    for table, parts in files.items():
+        names = [str(file) for file in parts]
+        connection.execute(f"CREATE TABLE {table} AS SELECT * FROM read_parquet({names})")
 
 
 # -- what is measured ------------------------------------------------------------------------------
