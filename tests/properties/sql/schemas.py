@@ -10,12 +10,12 @@ from tests.properties.sql.values import COLUMN_TYPES, stored
 
 @dataclass(frozen=True, slots=True)
 class Table:
-    """Every table has an integer primary key `id`. `parent` is the table that `ref` points to."""
+    """Every table has an integer primary key `id`; `ref` points to another table's."""
 
     name: str
     columns: tuple[tuple[str, str], ...]
-    parent: str | None
     definition: str
+    unique: tuple[str, ...]
 
     @property
     def free(self) -> tuple[tuple[str, str], ...]:
@@ -38,7 +38,6 @@ def _table(rng: random.Random, name: str, before: list[Table]) -> Table:
         rule = rng.choice(("",) * 8 + (" NOT NULL", f" DEFAULT {stored(rng, kind, 0)}"))
         columns.append((letter, kind))
         clauses.append(f"{letter} {kind}{rule}")
-    parent = None
     if before and rng.random() < 0.6:
         parent = rng.choice(before).name
         action = rng.choice(("", " ON DELETE CASCADE", " ON DELETE SET NULL"))
@@ -47,10 +46,12 @@ def _table(rng: random.Random, name: str, before: list[Table]) -> Table:
     integers = [column for column, kind in columns[1:] if kind == "integer" and column != "ref"]
     if integers and rng.random() < 0.4:
         clauses.append(f"CHECK ({rng.choice(integers)} > -50)")
-    if len(integers) > 1 and rng.random() < 0.2:
-        clauses.append(f"UNIQUE ({integers[0]}, {integers[1]})")
+    unique: tuple[str, ...] = ()
+    if len(integers) > 1 and len(columns) > 4 and rng.random() < 0.2:
+        unique = (integers[0], integers[1])
+        clauses.append(f"UNIQUE ({', '.join(unique)})")
     definition = f"CREATE TABLE {name} ({', '.join(clauses)})"
-    return Table(name, tuple(columns), parent, definition)
+    return Table(name, tuple(columns), definition, unique)
 
 
 def indexes(rng: random.Random, found: list[Table]) -> list[str]:

@@ -11,7 +11,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.types import Kind, SqlType
 
-_SUBQUERIES = (e.ScalarSubquery, e.Exists, e.QuantifiedSubquery, e.ArraySubquery)
+SUBQUERIES = (e.ScalarSubquery, e.Exists, e.QuantifiedSubquery, e.ArraySubquery)
 _OPAQUE = (Function, SqlType, str, int, float, bytes)
 
 
@@ -77,7 +77,7 @@ def walk(item: Any, level: int) -> Iterator[tuple[Any, int]]:
         return
     yield item, level
     for name, value in _parts(item):
-        inner = (isinstance(item, _SUBQUERIES) and name == "plan") or (
+        inner = (isinstance(item, SUBQUERIES) and name == "plan") or (
             isinstance(item, n.Join) and item.lateral and name == "right"
         )
         yield from walk(value, level + 1 if inner else level)

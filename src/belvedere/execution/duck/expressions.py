@@ -159,8 +159,8 @@ def _trees(scope: Scope, expressions: tuple[e.Expression, ...]) -> list[exp.Expr
 
 
 def _paren(tree: exp.Expr) -> exp.Expr:
-    # To sqlglot AND and OR are functions too.
-    if isinstance(tree, exp.Column | exp.Func | exp.Paren) and not isinstance(tree, exp.Connector):
+    # To sqlglot AND, OR and -> are functions too.
+    if isinstance(tree, exp.Column | exp.Func | exp.Paren) and not isinstance(tree, exp.Binary):
         return tree
     return exp.Paren(this=tree)
 

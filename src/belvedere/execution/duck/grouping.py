@@ -62,10 +62,10 @@ class _Inputs:
         self._columns: list[Typed] = []
         self._known: dict[e.Expression, int] = {}
 
-    def column(self, expression: e.Expression) -> tuple[str, SqlType]:
-        """The text and type of an expression's column."""
+    def column(self, expression: e.Expression, *, new: bool = False) -> tuple[str, SqlType]:
+        """The text and type of an expression's column; `new`: of one that nobody else uses."""
         at = self._known.get(expression)
-        if at is None:
+        if at is None or new:
             self._columns.append(lower(self._scope, expression))
             at = self._known[expression] = len(self._columns) - 1
         return f"{self.alias}.c{at}", self._columns[at].type
@@ -91,7 +91,9 @@ def lower_aggregate(lowering: Lowering, node: n.Aggregate, outer: Outer) -> Quer
 
 def lower_partials(lowering: Lowering, node: n.Aggregate, outer: Outer) -> Partials:
     inputs = _Inputs(lowering, node.input, outer)
-    groups = [inputs.column(group) for group in node.groups]
+    # Equal groups of several grouping sets are not one: each is NULL where its set leaves it out.
+    alone = node.grouping_sets is not None
+    groups = [inputs.column(group, new=alone) for group in node.groups]
     require_groupable(sql_type for _, sql_type in groups)
     texts = [text for text, _ in groups]
     types = [sql_type for _, sql_type in groups]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from belvedere.execution.direct.dependence import dependence_of, walk
+from belvedere.execution.direct.dependence import SUBQUERIES, dependence_of, walk
 from belvedere.execution.duck.expressions import Scope
 from belvedere.execution.duck.expressions import lower as lower_expression
 from belvedere.execution.duck.grouping import lower_aggregate, lower_window
@@ -107,6 +107,8 @@ class Lowering:
 
     def scan(self, node: n.Scan, outer: Outer) -> Query:
         """The access path is followed when it depends on no row; the rest is a condition here."""
+        if node.access.ordered and outer:
+            raise NotExact("the order of a key inside a correlated query")
         if _depends_on_rows(node):
             whole = n.Scan(node.relation, node.name, node.slots, node.fields, FULL)
             condition = node.filter
@@ -118,6 +120,7 @@ class Lowering:
         return self.filter(whole, condition, outer)
 
     def filter(self, below: n.Node, condition: e.Expression, outer: Outer) -> Query:
+        _require_order(below, condition)
         query, alias = self.query(below, outer), self.name()
         text = self.condition(condition, alias, query.types, outer)
         return Query(f"SELECT * FROM ({query.text}) AS {alias} WHERE {text}", query.types)
@@ -129,6 +132,7 @@ class Lowering:
     def project(self, node: n.Project, outer: Outer) -> Query:
         if isinstance(node.input, n.Sort | n.TopN | n.Limit):
             return self.ordered(node.input, outer, node.expressions)
+        _require_order(node.input, node.expressions)
         query, alias = self.query(node.input, outer), self.name()
         scope = self.scope(places(alias, query.types), outer)
         columns = [lower_expression(scope, one) for one in node.expressions]
@@ -303,6 +307,15 @@ def _no_rows(node: n.Values) -> Query:
 
 def _no_columns(index: int) -> Place:
     raise AssertionError(index)
+
+
+def _require_order(below: n.Node, expressions: object) -> None:
+    """DuckDB makes joins of sub-queries, which do not keep the order of a key."""
+    while isinstance(below, n.Project | n.Filter | n.Limit):
+        below = below.input
+    if isinstance(below, n.Scan) and below.access.ordered:
+        if any(isinstance(item, SUBQUERIES) for item, _ in walk(expressions, 0)):
+            raise NotExact("a sub-query beside the order of a key")
 
 
 def _depends_on_rows(node: n.Scan) -> bool:

@@ -188,9 +188,9 @@ def fill(
     def replace(node: exp.Expression) -> exp.Expression:
         if isinstance(node, glot.exp.Column) and not node.table and node.name in parts:
             part = parts[node.name].copy()
-            wrapped: exp.Expression = (
-                part if isinstance(part, simple) else glot.exp.Paren(this=part)
-            )
+            # To sqlglot AND, OR and -> are functions too.
+            whole = isinstance(part, simple) and not isinstance(part, glot.exp.Binary)
+            wrapped: exp.Expression = part if whole else glot.exp.Paren(this=part)
             return wrapped
         return node
 

@@ -1,7 +1,8 @@
 """Sorts that an access path makes needless: rows already come in the order of their key.
 
-Always when the chosen access has that order. A scan of everything is turned to an index for its
-order only below a limit, where reading in order means reading little.
+When the chosen access has that order, but beside sub-queries only below a limit. A scan of
+everything is turned to an index for its order only below a limit, where reading in order means
+reading little.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from belvedere.catalog.model import Table
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.transform import rebuild_inputs
+from belvedere.plan.transform import has_subplan, rebuild_inputs
 from belvedere.sql.rules.access_paths import (
     KeyColumn,
     covers,
@@ -38,6 +39,8 @@ def _visit(node: n.Node, limit: float | None, context: Context) -> n.Node:
             if node.with_ties and not isinstance(inner, n.Sort):
                 return node  # what a tie is must stay visible
             return replace(node, input=inner)
+        case n.Project(input=n.Sort() as sort) if limit is None and _asks(node.expressions):
+            return replace(node, input=replace(sort, input=_visit(sort.input, None, context)))
         case n.Project():
             return replace(node, input=_visit(node.input, limit, context))
         case n.Sort():
@@ -59,6 +62,8 @@ def _ordered(
 ) -> n.Node | None:
     """The node with rows in this order, when a scan below can give it."""
     match node:
+        case n.Project() if limit is None and _asks(node.expressions):
+            return None
         case n.Project():
             inner_keys = []
             for key in keys:
@@ -67,6 +72,8 @@ def _ordered(
                 inner_keys.append(replace(key, expression=node.expressions[key.expression.index]))
             inner = _ordered(node.input, tuple(inner_keys), limit, context)
             return None if inner is None else replace(node, input=inner)
+        case n.Filter() if limit is None and _asks((node.condition,)):
+            return None
         case n.Filter():
             inner = _ordered(node.input, keys, limit, context)
             return None if inner is None else replace(node, input=inner)
@@ -74,6 +81,11 @@ def _ordered(
             return _scan(node, keys, limit, context)
         case _:
             return None
+
+
+def _asks(expressions: tuple[e.Expression, ...]) -> bool:
+    """Whether there are sub-queries, whose joins in DuckDB do not keep an order of rows."""
+    return any(has_subplan(one) for one in expressions)
 
 
 def _scan(
