@@ -100,7 +100,15 @@ def _is_columnar(node: n.Scan) -> bool:
 
 def _scanned(catalog: Catalog, node: n.Scan) -> Rows:
     leaf, types = compile_leaf(catalog, node), tuple(field.type for field in node.fields)
-    return lambda run: TableRows(leaf(run), types)
+    direct = compile_plan(catalog, node)
+
+    def rows(run: Run) -> Iterator[Row]:
+        try:
+            return TableRows(leaf(run), types)
+        except (Unsupported, NotExact):  # a value that Arrow has no place for
+            return direct(run)
+
+    return rows
 
 
 @dataclass(frozen=True, slots=True)
