@@ -85,10 +85,11 @@ class _Folder:
                 return self.coalesce(expression)
             case e.Exists():
                 return with_subplan(expression, self.any_rows)
+        before = self.failures
         folded = with_subplan(rebuild(expression, self.fold), self.plan)
         match folded:
             case e.Call():
-                return self.call(folded)
+                return folded if self.failures > before else self.call(folded)
             case e.Cast(operand=e.Literal(value=value)):
                 return self.computed(folded.function, [value], folded)
             case e.Not(operand=e.Literal(value=value)):
