@@ -13,6 +13,7 @@ from belvedere.catalog.model import Column, Index, PlainView, Sequence, Table, V
 from belvedere.catalog.structure import column_named
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session import rowwise, views
+from belvedere.session.dependents import keep_plain_views
 from belvedere.sql import definitions as d
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
         if statement.if_exists:
             return
         raise InvalidInput("relation does not exist", sqlstate="42P01", name=str(statement.name))
+    before = edit.catalog
     for action in statement.actions:
         if isinstance(action, d.Rename) and action.what == "table":
             _rename(edit, edit.catalog.get(found.id), action.new)
@@ -36,6 +38,8 @@ def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
             views.set_options(session, edit, found, dict(action.options))
         else:
             raise Unsupported(f"ALTER {statement.kind.upper()}", action=type(action).__name__)
+    cascade = any(isinstance(one, d.DropColumn) and one.cascade for one in statement.actions)
+    keep_plain_views(before, edit, cascade=cascade)
 
 
 def _rename(edit: Edit, item: Any, name: str) -> None:

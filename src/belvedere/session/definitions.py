@@ -30,6 +30,7 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.session import verify, views
 from belvedere.session.alter import alter
+from belvedere.session.dependents import keep_plain_views
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
 from belvedere.txn import rows
@@ -305,6 +306,7 @@ def _require_same_columns(view: PlainView, columns: tuple[Column, ...]) -> None:
 
 
 def drop(edit: Edit, statement: d.Drop) -> None:
+    before = edit.catalog
     for name in statement.names:
         if statement.kind == "schema":
             raise Unsupported("DROP SCHEMA", name=str(name))
@@ -316,6 +318,7 @@ def drop(edit: Edit, statement: d.Drop) -> None:
         if not isinstance(found, kind):
             found = edit.catalog.expect(kind, name.name, schema)
         _drop_one(edit, found, statement.cascade)
+    keep_plain_views(before, edit, cascade=statement.cascade)
 
 
 def _drop_one(edit: Edit, found: Any, cascade: bool) -> None:

@@ -1,0 +1,45 @@
+"""Plain views stand on what their text names: a change of the catalog may not take that away.
+
+A plain view is bound anew whenever it is read, so whether it still stands is found by binding it
+under the catalog to come.
+"""
+
+from __future__ import annotations
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import PlainView
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.sql.bind.statement import bind_statement
+from belvedere.sql.parse.script import parse_script
+
+
+def keep_plain_views(before: Catalog, edit: Edit, *, cascade: bool = False) -> None:
+    """Drop the plain views that no longer stand, with CASCADE; else 2BP01."""
+    while fallen := [one for one in _plain_views(edit.catalog) if _falls(one, before, edit)]:
+        if not cascade:
+            raise InvalidInput(
+                "other objects depend on it",
+                sqlstate="2BP01",
+                detail=", ".join(f"view {one.name}" for one in fallen),
+                hint="drop them first, or use CASCADE",
+            )
+        for one in fallen:
+            edit.drop_plain_view(one.id)
+
+
+def _plain_views(catalog: Catalog) -> list[PlainView]:
+    return [one for one in catalog.objects.values() if isinstance(one, PlainView)]
+
+
+def _falls(view: PlainView, before: Catalog, edit: Edit) -> bool:
+    # One that did not stand before is not in the way of anything.
+    return not _stands(view, edit.catalog) and _stands(view, before)
+
+
+def _stands(view: PlainView, catalog: Catalog) -> bool:
+    try:
+        bind_statement(parse_script(view.definition)[0].tree, catalog)
+    except (InvalidInput, Unsupported):
+        return False
+    return True
