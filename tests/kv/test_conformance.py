@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import product
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
 
 import pytest
 
@@ -448,6 +448,7 @@ def test_closing_under_running_calls_ends_them_with_unavailable(kind: Kind, tmp_
     store = kind.open(tmp_path / "busy")
     filled(store, 200)
     start = Barrier(4)
+    synced = Event()
 
     def use_forever() -> None:
         start.wait()
@@ -455,6 +456,8 @@ def test_closing_under_running_calls_ends_them_with_unavailable(kind: Kind, tmp_
             pairs_of(store.scan(b"", None, batch_rows=3))
             store.multi_get([b"k001", b"k002"])
             store.write([(b"k001", b"x")])
+            store.write([(b"k002", b"x")], sync=True)  # most of the time is spent in here
+            synced.set()
 
     def use() -> None:
         with pytest.raises(Unavailable):
@@ -462,8 +465,7 @@ def test_closing_under_running_calls_ends_them_with_unavailable(kind: Kind, tmp_
 
     def close() -> None:
         start.wait()
-        for _ in range(20):
-            store.get(b"k001")
+        synced.wait()
         store.close()
 
     run_threads(use, use, use, close)

@@ -2,7 +2,8 @@
 
 What is here exists because of what the binding does (docs/decisions/20261115_rocksdict.md): errors
 are bare exceptions, so each call maps them; `close` leaves the lock behind while an iterator or a
-checkpoint object lives, so neither outlives it; a write with the sync option holds the GIL through
+checkpoint object lives, so neither outlives it, and fails while another thread is inside a call, so
+it lets none begin and waits for those that run; a write with the sync option holds the GIL through
 the fsync, so a durable write is a write and then `flush_wal`, which does not; an empty or inverted
 `delete_range` makes every later write fail, so it never reaches the engine.
 
@@ -11,13 +12,15 @@ get and write are the hot paths: one frame and a try above the binding.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import cast
+from typing import Any, Never, cast
 
 from rocksdict import (
     Checkpoint,
+    DbClosedError,
     IngestExternalFileOptions,
     Options,
     Rdict,
@@ -44,6 +47,9 @@ from belvedere.kv.rocksdb_log import Ingest, check_logs, cut_logs, read_ingests,
 from belvedere.kv.rocksdb_scan import Scan, ScanRegistry, take_pairs, take_pairs_back, take_values
 from belvedere.kv.rocksdb_settings import CACHE_BYTES, store_options
 
+CLOSE_WAIT_S = 0.001
+CLOSE_WAITS_MAX = 30_000
+
 
 class RocksStore:
     """A BatchStore in a directory. One process may have it open."""
@@ -65,9 +71,9 @@ class RocksStore:
         self.directory = directory
         self._database = database
         self._options = options
-        self._get = database.get
-        self._write = database.write
-        self._flush_wal = database.flush_wal
+        self._get: Callable[..., Any] = database.get
+        self._write: Callable[..., None] = database.write
+        self._flush_wal: Callable[[bool], None] = database.flush_wal
         self._scans = ScanRegistry()
         self._close_lock = Lock()
         self._ingest_lock = Lock()
@@ -104,9 +110,10 @@ class RocksStore:
 
     def get(self, key: bytes) -> bytes | None:
         try:
-            return self._get(key)
+            value: bytes | None = self._get(key)
         except Exception as error:
             raise self.failed(error) from error
+        return value
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         try:
@@ -230,11 +237,21 @@ class RocksStore:
             if self._closed:
                 return
             self._closed = True
+            self._get = self._write = self._flush_wal = _refuse
             self._scans.release_all()
-            try:
-                self._database.close()
-            except Exception as error:
-                raise self.failed(error) from error
+            for waits_left in range(CLOSE_WAITS_MAX, -1, -1):
+                if self._close_engine(waits_left):
+                    break
+                time.sleep(CLOSE_WAIT_S)
+
+    def _close_engine(self, waits_left: int) -> bool:
+        try:
+            self._database.close()
+        except Exception as error:
+            if waits_left and "Already borrowed" in str(error):
+                return False  # a call of another thread is running in the engine
+            raise self.failed(error) from error
+        return True
 
     def open_cursor(self, options: ReadOptions) -> RdictIter:
         """For scans: an iterator that the store can take back."""
@@ -286,6 +303,11 @@ class RocksSortedFileWriter:
         except Exception as error:
             raise translated(error, self._path) from error
         return self._path
+
+
+def _refuse(*_: object) -> Never:
+    """In place of the engine's functions once the store is closed."""
+    raise DbClosedError
 
 
 def _check_directory(directory: Path, create: bool) -> None:
