@@ -6,7 +6,9 @@ A key is one family byte and what the family says (integers are big-endian, so k
 |---|---|---|---|
 | meta | 0x01 | name, UTF-8 | whatever the name says |
 | log | 0x02 | position, u64 | one log record (`codec.record`) |
-| watermark | 0x03 | maintenance group id, u32 | position of the group |
+| watermark | 0x03 | id of a maintenance group or view, u32 | its position |
+| stream | 0x04 | view id, u32; position, u64; number, u32 | what was added (`views.stream`) |
+| claim | 0x05 | maintenance group id, u32 | who maintains it (`views.claim`) |
 | rows | 0x10 | relation id, u32; encoded key (`codec.keys`) | a row (`codec.rows`) |
 
 Every table, index, view and auxiliary view is a relation. Relation ids below `USER_RELATIONS_FROM`
@@ -28,6 +30,8 @@ STORE_FORMAT = 1
 META = 0x01
 LOG = 0x02
 WATERMARK = 0x03
+STREAM = 0x04
+CLAIM = 0x05
 ROWS = 0x10
 
 CATALOG_RELATION = 1
@@ -40,6 +44,7 @@ ROW_PREFIX_BYTES = 5
 
 _family_and_u32 = struct.Struct(">BI")
 _family_and_u64 = struct.Struct(">BQ")
+_stream = struct.Struct(">BIQI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +63,20 @@ class WatermarkKey:
 
 
 @dataclass(frozen=True, slots=True)
+class StreamKey:
+    """Position 0 says from where on the view's changes are kept."""
+
+    view: int
+    position: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
+class ClaimKey:
+    group: int
+
+
+@dataclass(frozen=True, slots=True)
 class RowKey:
     """`key` is the encoded key alone, without family and relation."""
 
@@ -65,7 +84,7 @@ class RowKey:
     key: bytes
 
 
-ParsedKey = MetaKey | LogKey | WatermarkKey | RowKey
+ParsedKey = MetaKey | LogKey | WatermarkKey | StreamKey | ClaimKey | RowKey
 
 
 def meta_key(name: str) -> bytes:
@@ -80,6 +99,14 @@ def log_key(position: int) -> bytes:
 
 def watermark_key(group: int) -> bytes:
     return _family_and_u32.pack(WATERMARK, _u32(group))
+
+
+def stream_key(view: int, position: int, number: int = 0) -> bytes:
+    return _stream.pack(STREAM, _u32(view), position, number)
+
+
+def claim_key(group: int) -> bytes:
+    return _family_and_u32.pack(CLAIM, _u32(group))
 
 
 def row_prefix(relation: int) -> bytes:
@@ -99,6 +126,11 @@ def log_range(from_exclusive: int, to_inclusive: int) -> tuple[bytes, bytes]:
 
 def watermark_range() -> tuple[bytes, bytes]:
     return b"\x03", b"\x04"
+
+
+def stream_range(view: int, after: int = 0, through: int = POSITION_MAX) -> tuple[bytes, bytes]:
+    """What was added to a view at the positions after < position <= through."""
+    return stream_key(view, after + 1), stream_key(view, through + 1)
 
 
 def relation_range(relation: int) -> tuple[bytes, bytes]:
@@ -127,6 +159,10 @@ def parse(key: bytes) -> ParsedKey:
                 return LogKey(_family_and_u64.unpack(key)[1])
             case 0x03:
                 return WatermarkKey(_family_and_u32.unpack(key)[1])
+            case 0x04:
+                return StreamKey(*_stream.unpack(key)[1:])
+            case 0x05:
+                return ClaimKey(_family_and_u32.unpack(key)[1])
             case 0x10:
                 return RowKey(_family_and_u32.unpack_from(key)[1], key[ROW_PREFIX_BYTES:])
     except (IndexError, UnicodeDecodeError, struct.error) as error:

@@ -64,6 +64,8 @@ def print_pair(key: bytes, value: bytes, describe: Describe) -> str:
             return f"{shown}  {_print_record(position, value, describe)}"
         case keyspace.WatermarkKey():
             return f"{shown} -> {_print_position(value)}"
+        case keyspace.StreamKey() | keyspace.ClaimKey():
+            return f"{shown} -> {print_bytes(value)}"
         case keyspace.RowKey(relation, _):
             return f"{shown} -> {_print_value(value, describe(relation))}"
 
@@ -81,6 +83,10 @@ def print_key(key: bytes, describe: Describe) -> str:
             return f"log {position}"
         case keyspace.WatermarkKey(group):
             return f"watermark {group}"
+        case keyspace.StreamKey(view, position, number):
+            return f"stream of view {view} at {position} number {number}"
+        case keyspace.ClaimKey(group):
+            return f"claim {group}"
         case keyspace.RowKey(relation, row_key):
             description = describe(relation)
             name = _relation_name(relation, description)

@@ -1,0 +1,245 @@
+"""Claims: who maintains a group, from where to where.
+
+By itself a group is maintained by the worker of the process that has the store open. Somebody else
+(a Spark job) takes it over with a claim, which is a row of the store:
+
+    claim = take(commits, group, "spark job 7")        # epoch 4, (120, 180]
+    additions = ...                                    # what (claim.start, claim.end] adds
+    claim = advance(commits, claim, additions)         # one visible step; epoch 4, (180, 240]
+    release(commits, claim)                            # the worker goes on
+
+- `take` is refused while another owner holds the group, unless `force` is said: then the epoch
+  grows and the former owner is refused from its next step on. An owner that takes its own claim
+  again (after a restart) gets a new epoch and the same stretch, as far as it is not done.
+- `advance` writes the additions, the watermark and the next claim in one batch, and only when
+  epoch, watermark and the group's views are still those of the claim. So every stretch of the log
+  is applied exactly once, whoever dies when.
+- `additions` are (key, payload, amounts) as for `Writer.add`, of the views `members` names at the
+  claim's start. Views beside the group (`views.watermarks`) stay with the worker.
+- `release` hands back. The epoch stays, so that a claim of before can never be used again.
+
+A claim that nobody moves is taken over by the worker after a while (`views.worker`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple, Protocol
+
+import msgspec
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
+from belvedere.codec import keyspace
+from belvedere.errors import InvalidInput, Unavailable
+from belvedere.kv.batch import Write
+from belvedere.txn.border import Reader
+from belvedere.txn.commit.batch import DerivedRows
+from belvedere.views.stream import stream_writes
+from belvedere.views.watermarks import views_of, watermark, watermark_write
+
+Addition = tuple[bytes, bytes, tuple[int, ...]]
+"""Key of a view's state, its payload, what is added to its amounts."""
+
+STRETCH_POSITIONS_MAX = 100_000
+
+
+class Commits(Protocol):
+    """What claims need of a commit protocol."""
+
+    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None: ...
+
+
+class Claim(NamedTuple):
+    """The right to bring `group` from position `start` to `end`, with the views it had at
+    `catalog_version`."""
+
+    group: int
+    owner: str
+    epoch: int
+    start: int
+    end: int
+    catalog_version: int
+
+
+class _Stored(msgspec.Struct, frozen=True, array_like=True):
+    """No owner: free."""
+
+    owner: str
+    epoch: int
+    start: int
+    end: int
+    catalog_version: int
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Stored).decode
+
+
+def holder(reader: Reader, group: int) -> Claim | None:
+    """The claim under which somebody else maintains the group; None: the worker does."""
+    stored = _stored(reader, group)
+    return None if stored is None or not stored.owner else _claim(group, stored)
+
+
+def take(
+    commits: Commits,
+    group: int,
+    owner: str,
+    *,
+    positions_max: int = STRETCH_POSITIONS_MAX,
+    force: bool = False,
+) -> Claim:
+    """Claim the group from its watermark on, up to what is written now. InvalidInput when there is
+    no such group, Unavailable (55006) when another owner holds it."""
+    if not owner:
+        raise InvalidInput("a claim needs an owner", sqlstate="22023")
+    taken: list[Claim] = []
+
+    def make(reader: Reader) -> list[Write]:
+        stored = _stored(reader, group)
+        if stored is not None and stored.owner not in ("", owner) and not force:
+            raise Unavailable(
+                "maintenance group is claimed by another",
+                sqlstate="55006",
+                group=group,
+                owner=stored.owner,
+                epoch=stored.epoch,
+            )
+        start = watermark(reader, group)
+        if start is None:
+            raise InvalidInput("maintenance group does not exist", sqlstate="42704", group=group)
+        end = min(reader.position, start + positions_max)
+        if stored is not None and stored.owner and stored.start == start < stored.end:
+            end = stored.end  # the same batch, so that what was made for it is not in vain
+        epoch = 1 if stored is None else stored.epoch + 1
+        taken[:] = [Claim(group, owner, epoch, start, end, reader.catalog.version)]
+        return [_write(taken[0])]
+
+    commits.derive(make)
+    return taken[0]
+
+
+def advance(
+    commits: Commits,
+    claim: Claim,
+    additions: Iterable[Addition],
+    *,
+    positions_max: int = STRETCH_POSITIONS_MAX,
+) -> Claim:
+    """Apply what (start, end] adds; the claim for what comes next. Unavailable (55006) when the
+    claim is no longer valid; (40001) when the group has other views now: take it again."""
+    listed = list(additions)
+    moved: list[Claim] = []
+
+    def make(reader: Reader) -> list[Write]:
+        _require_valid(reader, claim)
+        if _has_changed(reader.catalog, claim, listed):
+            raise Unavailable(
+                "the views of the group have changed",
+                sqlstate="40001",
+                hint="take the claim again",
+                group=claim.group,
+            )
+        end = min(reader.position, claim.end + positions_max)
+        version = reader.catalog.version
+        moved[:] = [claim._replace(start=claim.end, end=end, catalog_version=version)]
+        writer = DerivedRows(reader)
+        for addition in listed:
+            writer.add(*addition)
+        views = views_of(reader.catalog, claim.group)
+        return [
+            *writer.writes(),
+            *stream_writes(reader, views, claim.end, listed),
+            watermark_write(claim.group, claim.end),
+            _write(moved[0]),
+        ]
+
+    commits.derive(make)
+    return moved[0]
+
+
+def renew(commits: Commits, claim: Claim, *, positions_max: int = STRETCH_POSITIONS_MAX) -> Claim:
+    """The claim again for the stretch up to now, when there was nothing to do before."""
+    renewed: list[Claim] = []
+
+    def make(reader: Reader) -> list[Write]:
+        _require_valid(reader, claim)
+        end = min(reader.position, claim.start + positions_max)
+        version = reader.catalog.version
+        renewed[:] = [claim._replace(end=end, catalog_version=version)]
+        return [_write(renewed[0])]
+
+    commits.derive(make)
+    return renewed[0]
+
+
+def release(commits: Commits, claim: Claim) -> None:
+    """Give the group back to the worker."""
+
+    def make(reader: Reader) -> list[Write]:
+        _require_valid(reader, claim)
+        return [_write(claim._replace(owner=""))]
+
+    commits.derive(make)
+
+
+def forget(commits: Commits, seen: Claim) -> bool:
+    """Take a claim away from an owner that seems gone; False when it has moved since `seen`."""
+    done: list[bool] = []
+
+    def make(reader: Reader) -> list[Write]:
+        if holder(reader, seen.group) != seen:
+            return []
+        done.append(True)
+        return [_write(seen._replace(owner="", epoch=seen.epoch + 1))]
+
+    commits.derive(make)
+    return bool(done)
+
+
+def _require_valid(reader: Reader, claim: Claim) -> None:
+    stored = _stored(reader, claim.group)
+    at = watermark(reader, claim.group)
+    if stored is None or (stored.owner, stored.epoch) != (claim.owner, claim.epoch):
+        raise Unavailable(
+            "claim was taken over",
+            sqlstate="55006",
+            group=claim.group,
+            epoch=claim.epoch,
+            epoch_now=0 if stored is None else stored.epoch,
+        )
+    if at != claim.start:
+        raise Unavailable(
+            "claim is for another stretch of the log",
+            sqlstate="55006",
+            group=claim.group,
+            watermark=at,
+            start=claim.start,
+        )
+
+
+def _has_changed(catalog: Catalog, claim: Claim, additions: Sequence[Addition]) -> bool:
+    """Whether a view came to the group, left it or was changed since the claim."""
+    written = {int.from_bytes(key[1 : keyspace.ROW_PREFIX_BYTES]) for key, _, _ in additions}
+    return any(
+        item.version > claim.catalog_version
+        for item in catalog.objects.values()
+        if isinstance(item, View) and (item.group == claim.group or item.id in written)
+    )
+
+
+def _stored(reader: Reader, group: int) -> _Stored | None:
+    value = reader.get(keyspace.claim_key(group))
+    return None if value is None else _decode(value)
+
+
+def _claim(group: int, stored: _Stored) -> Claim:
+    return Claim(
+        group, stored.owner, stored.epoch, stored.start, stored.end, stored.catalog_version
+    )
+
+
+def _write(claim: Claim) -> Write:
+    stored = _Stored(claim.owner, claim.epoch, claim.start, claim.end, claim.catalog_version)
+    return keyspace.claim_key(claim.group), _encode(stored)

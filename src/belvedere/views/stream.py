@@ -1,0 +1,234 @@
+"""The stream of a view's own changes: what is kept of them, and how rows are made of it again.
+
+A view with the option `keep_changes = n` writes down, in the batch that changes its state, what was
+added to it, under (view, position). No state is read for that, so writers that meet in one group
+still do not wait for each other. Rows are made when a subscriber asks: the state of the touched
+keys is undone from now to the wanted position, then done again step by step, and the view's reading
+plan turns each key's state before and after into rows.
+
+- key (view, position, number): the additions, as [(state key, addition encoded like a state)]
+- key (view, 0, 0): the position from which on changes are kept
+
+An entry of a deferred view holds the changes of a whole batch, at the position the batch reached.
+Entries are dropped once they are n positions old.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from typing import NamedTuple
+
+import msgspec
+
+from belvedere.catalog.model import View
+from belvedere.codec import accumulator, keyspace
+from belvedere.errors import InvalidInput
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
+from belvedere.txn.border import Reader, Writer
+from belvedere.txn.history.merge import merge_scan
+from belvedere.types import Row
+
+OPTION = "keep_changes"
+KEPT_POSITIONS = 100_000
+_POSITION = struct.Struct(">Q")
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]]).decode
+
+Addition = tuple[bytes, bytes, tuple[int, ...]]
+
+
+class Entry(NamedTuple):
+    position: int
+    additions: tuple[Addition, ...]
+
+
+def kept_positions(view: View) -> int | None:
+    """For how many positions the view's changes are kept; None: they are not."""
+    given = view.options.get(OPTION)
+    return None if given is None else positions_of(given)
+
+
+def positions_of(text: str) -> int:
+    if not text.isdecimal() or not int(text):
+        raise InvalidInput(
+            "keep_changes is a number of positions", sqlstate="22023", found=text, hint="100000"
+        )
+    return int(text)
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+def entry_write(view: int, position: int, additions: Sequence[Addition], number: int = 0) -> Write:
+    listed = [(key, accumulator.encode(payload, amounts)) for key, payload, amounts in additions]
+    return keyspace.stream_key(view, position, number), _encode(listed)
+
+
+def stream_writes(
+    reader: Reader, views: Iterable[View], position: int, additions: Sequence[Addition]
+) -> Iterator[Write]:
+    """What those of the views that keep their changes write down of a batch."""
+    for view in views:
+        if OPTION in view.options:
+            prefix = keyspace.row_prefix(view.id)
+            mine = [addition for addition in additions if addition[0].startswith(prefix)]
+            if mine:
+                yield entry_write(view.id, position, mine, _next_number(reader, view.id, position))
+
+
+def _next_number(reader: Reader, view: int, position: int) -> int:
+    """A repair may add at a position that has an entry already."""
+    number = 0
+    while reader.get(keyspace.stream_key(view, position, number)) is not None:
+        number += 1
+    return number
+
+
+def start_stream(writer: Writer, view: int, position: int) -> None:
+    """Changes after `position` are kept from now on."""
+    writer.put(keyspace.stream_key(view, 0), _POSITION.pack(position))
+
+
+def end_stream(reader: Reader, writer: Writer, view: int) -> None:
+    for key in _keys(reader, keyspace.stream_key(view, 0), keyspace.stream_range(view)[1]):
+        writer.delete(key)
+
+
+def trimmed(reader: Reader, view: int, through: int, entries_max: int) -> list[Write]:
+    """Writes that forget the oldest entries, up to `through`."""
+    start = first_of(reader, view)
+    if start is None or start >= through:
+        return []
+    low, high = keyspace.stream_range(view, start, through)
+    gone = list(_keys(reader, low, high, limit=entries_max))
+    reached = through
+    if len(gone) == entries_max:
+        last = keyspace.parse(gone[-1])
+        assert isinstance(last, keyspace.StreamKey)
+        reached = last.position
+        gone += [key for key in _keys(reader, *_at(view, reached)) if key > gone[-1]]
+    return [
+        (keyspace.stream_key(view, 0), _POSITION.pack(reached)),
+        *((key, None) for key in gone),
+    ]
+
+
+def _at(view: int, position: int) -> tuple[bytes, bytes]:
+    return keyspace.stream_range(view, position - 1, position)
+
+
+def _keys(reader: Reader, start: bytes, end: bytes, limit: int | None = None) -> Iterator[bytes]:
+    for batch in reader.scan(start, end, limit=limit):
+        for key, _ in batch:
+            yield key
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+
+def first_of(reader: Reader, view: int) -> int | None:
+    """The position after which the view's changes are kept; None: they are not."""
+    value = reader.get(keyspace.stream_key(view, 0))
+    return None if value is None else int(_POSITION.unpack(value)[0])
+
+
+def entries(reader: Reader, view: int, after: int, limit: int | None = None) -> list[Entry]:
+    """What was added after a position, one entry for each position, in order. With a limit on the
+    stored entries, the last position is whole all the same."""
+    found: dict[int, list[Addition]] = {}
+    seen = 0
+    start, end = keyspace.stream_range(view, after)
+    for batch in reader.scan(start, end):
+        for key, value in batch:
+            parsed = keyspace.parse(key)
+            assert isinstance(parsed, keyspace.StreamKey)
+            if limit is not None and seen >= limit and parsed.position not in found:
+                return _entries(found)
+            seen += 1
+            there = found.setdefault(parsed.position, [])
+            for state_key, addition in _decode(value):
+                there.append((state_key, *accumulator.decode(addition)))
+    return _entries(found)
+
+
+def _entries(found: dict[int, list[Addition]]) -> list[Entry]:
+    return [Entry(position, tuple(additions)) for position, additions in found.items()]
+
+
+def undone(reader: Reader, all_entries: Sequence[Entry]) -> dict[bytes, bytes | None]:
+    """The state of the touched keys before these entries, which `reader` shows done."""
+    sums: dict[bytes, tuple[bytes, list[int]]] = {}
+    for entry in all_entries:
+        for key, payload, amounts in entry.additions:
+            known = sums.get(key)
+            if known is None:
+                sums[key] = (payload, [-amount for amount in amounts])
+            else:
+                known[1][:] = [s - amount for s, amount in zip(known[1], amounts, strict=True)]
+    stored = reader.multi_get(list(sums))
+    return {
+        key: accumulator.add(state, payload, tuple(amounts)) if any(amounts) else state
+        for state, (key, (payload, amounts)) in zip(stored, sums.items(), strict=True)
+    }
+
+
+def done(
+    state: dict[bytes, bytes | None], entry: Entry
+) -> tuple[dict[bytes, bytes | None], dict[bytes, bytes | None]]:
+    """The keys an entry touches, before and after it; `state` is moved on."""
+    before: dict[bytes, bytes | None] = {}
+    for key, payload, amounts in entry.additions:
+        before.setdefault(key, state.get(key))
+        state[key] = accumulator.add(state.get(key), payload, amounts)
+    return before, {key: state[key] for key in before}
+
+
+def difference(before: Iterable[Row], after: Iterable[Row]) -> list[tuple[Row, int]]:
+    """Rows that went (negative) and came, with how often; what is the same is left out."""
+    counts: Counter[str] = Counter()
+    shown: dict[str, Row] = {}  # by how a row looks: a NaN is like another, 1.0 is not 1.00
+    for rows, weight in ((before, -1), (after, 1)):
+        for row in rows:
+            counts[repr(row)] += weight
+            shown[repr(row)] = row
+    changed = [(shown[look], weight) for look, weight in counts.items() if weight]
+    return sorted(changed, key=lambda pair: pair[1])
+
+
+class OnlyKeys:
+    """A Reader that shows of one relation these keys alone, and everything else as it is."""
+
+    def __init__(self, under: Reader, relation: int, rows: dict[bytes, bytes | None]) -> None:
+        self._under = under
+        self._prefix = keyspace.row_prefix(relation)
+        self._rows = rows
+        self.position = under.position
+        self.catalog = under.catalog
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._rows.get(key) if key.startswith(self._prefix) else self._under.get(key)
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [self.get(key) for key in keys]
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        if not start.startswith(self._prefix):
+            return self._under.scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
+        mine = {key: value for key, value in self._rows.items() if start <= key < end}
+        return merge_scan(iter(()), mine, reverse=reverse, limit=limit)
+
+    def scan_values(
+        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        pairs = self.scan(start, end, batch_rows=batch_rows)
+        return ([value for _, value in batch] for batch in pairs)

@@ -1,0 +1,68 @@
+"""Where views are in the log: a watermark for each maintenance group, and for views beside theirs.
+
+The key family `watermark` holds a position under the id of a group or of a view (ids are given out
+once, so the two never meet). A view that has an entry of its own is *beside* its group: it is being
+built, it has just joined, its last batch failed, or it is too slow for the others. Without one it
+is where its group is.
+"""
+
+from __future__ import annotations
+
+import struct
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Maintenance, State, View
+from belvedere.codec import keyspace
+from belvedere.kv.batch import Write
+from belvedere.txn.border import Reader, Writer
+
+_POSITION = struct.Struct(">Q")
+
+
+def watermark(reader: Reader, group: int) -> int | None:
+    """The position a group, or a view beside its group, has applied; None when it has none."""
+    value = reader.get(keyspace.watermark_key(group))
+    return None if value is None else int(_POSITION.unpack(value)[0])
+
+
+def watermark_write(group: int, position: int | None) -> Write:
+    """Sets the watermark; None removes it."""
+    key = keyspace.watermark_key(group)
+    return key, None if position is None else _POSITION.pack(position)
+
+
+def put_watermark(writer: Writer, group: int, position: int) -> None:
+    writer.put(keyspace.watermark_key(group), _POSITION.pack(position))
+
+
+def position_of(reader: Reader, view: View) -> int | None:
+    """The position a view that follows the log has applied; None when it follows it no more."""
+    own = watermark(reader, view.id)
+    if own is not None or not view.group:
+        return own
+    return watermark(reader, view.group)
+
+
+def follows_log(view: View) -> bool:
+    """Whether its state is brought up to date by reading the log: being built, or deferred."""
+    return view.state is State.BUILDING or view.maintenance is Maintenance.DEFERRED
+
+
+def deferred_views(catalog: Catalog) -> tuple[View, ...]:
+    return tuple(
+        view
+        for view in catalog.views
+        if view.maintenance is Maintenance.DEFERRED and view.state is State.READY
+    )
+
+
+def views_of(catalog: Catalog, group: int) -> tuple[View, ...]:
+    """The views of a group that can be read, whether they are beside it or not."""
+    return tuple(view for view in deferred_views(catalog) if view.group == group)
+
+
+def members(reader: Reader, group: int) -> tuple[View, ...]:
+    """The views that move with their group's watermark."""
+    found = views_of(reader.catalog, group)
+    marks = reader.multi_get([keyspace.watermark_key(view.id) for view in found])
+    return tuple(view for view, mark in zip(found, marks, strict=True) if mark is None)
