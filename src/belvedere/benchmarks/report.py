@@ -19,6 +19,9 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from belvedere.benchmarks import plots
+from belvedere.benchmarks.plots import Plot
+
 
 @dataclass(frozen=True, slots=True)
 class Figure:
@@ -29,6 +32,8 @@ class Figure:
     unit: str
     goal: str = ""
     baseline: float | None = None
+    published: str = ""
+    """What the paper reports for the same experiment, on its own hardware."""
 
     @property
     def ratio(self) -> float | None:
@@ -50,18 +55,22 @@ class Report:
     workload: str
     seed: int
     figures: list[Figure] = field(default_factory=list)
+    plots: list[Plot] = field(default_factory=list)
+    absent: list[str] = field(default_factory=list)
+    """What could not be measured, each with the reason."""
 
     def add(self, figure: Figure) -> None:
         self.figures.append(figure)
 
     def print(self, console: Console | None = None) -> None:
         table = Table(title=f"{self.workload} (seed {self.seed}, {hardware()}, {commit()})")
-        for heading in ("measured", "value", "unit", "baseline", "ratio", "goal", ""):
-            table.add_column(
-                heading, justify="left" if heading in ("measured", "unit") else "right"
-            )
+        headings = ["measured", "value", "unit", "baseline", "ratio", "goal", ""]
+        papers = any(figure.published for figure in self.figures)
+        for heading in [*headings, "published"] if papers else headings:
+            left = heading in ("measured", "unit", "published")
+            table.add_column(heading, justify="left" if left else "right")
         for figure in self.figures:
-            table.add_row(
+            cells = [
                 figure.name,
                 _number(figure.value),
                 figure.unit,
@@ -69,14 +78,22 @@ class Report:
                 _number(figure.ratio),
                 figure.goal.removesuffix(" ratio").removesuffix(" value"),
                 {True: "met", False: "missed", None: ""}[figure.met],
-            )
-        (console or Console()).print(table)
+            ]
+            table.add_row(*cells, *([figure.published] if papers else []))
+        console = console or Console()
+        console.print(table)
+        for reason in self.absent:
+            console.print(f"not there: {reason}", markup=False)
 
     def write_json(self, path: Path) -> None:
         rows = [{**asdict(f), "ratio": f.ratio, "met": f.met} for f in self.figures]
         about = {"workload": self.workload, "seed": self.seed}
         about |= {"hardware": hardware(), "commit": commit(), "time": time.time()}
-        path.write_text(json.dumps({**about, "figures": rows}, indent=2) + "\n")
+        found = {"figures": rows, "plots": [asdict(p) for p in self.plots], "absent": self.absent}
+        path.write_text(json.dumps({**about, **found}, indent=2) + "\n")
+
+    def save_plots(self, directory: Path) -> list[Path]:
+        return plots.save(self.plots, directory)
 
 
 def alternate(rounds: int, *sides: Callable[[], float]) -> list[float]:

@@ -19,6 +19,10 @@ from belvedere.remote.frames import Request
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
 
+BY_ROWS = ("store", "ycsb", "queries")
+BY_SCALE = ("views", "vms", "cloudtps", "pnuts")
+"""Workloads of `belvedere bench`, by what says how large they are."""
+
 Store = Annotated[Path, typer.Argument(help="the store's directory")]
 
 
@@ -60,18 +64,26 @@ def restore(
 
 
 def bench(
-    workload: Annotated[str, typer.Argument(help="store, ycsb or queries")],
-    rows: Annotated[int, typer.Option(help="rows to load")] = 100_000,
+    workload: Annotated[str, typer.Argument(help="one of: " + ", ".join((*BY_ROWS, *BY_SCALE)))],
+    rows: Annotated[int, typer.Option(help=f"rows to load ({', '.join(BY_ROWS)})")] = 100_000,
+    scale: Annotated[
+        float, typer.Option(help=f"1 is full size ({', '.join(BY_SCALE)})", min=1e-6)
+    ] = 1.0,
     seed: Annotated[int, typer.Option(help="what random choices start from")] = 1,
     json: Annotated[Path | None, typer.Option(help="also write the figures here")] = None,
+    plots: Annotated[Path | None, typer.Option(help="also draw the curves, to this place")] = None,
 ) -> None:
-    workloads = {name: f"belvedere.benchmarks.{name}" for name in ("store", "ycsb", "queries")}
-    if workload not in workloads:
-        raise typer.BadParameter(f"known workloads: {', '.join(workloads)}")
-    report = importlib.import_module(workloads[workload]).run(rows, seed)
+    if workload not in (*BY_ROWS, *BY_SCALE):
+        raise typer.BadParameter(f"known workloads: {', '.join((*BY_ROWS, *BY_SCALE))}")
+    run = importlib.import_module(f"belvedere.benchmarks.{workload}").run
+    report = run(rows, seed) if workload in BY_ROWS else run(scale, seed)
     report.print()
     if json is not None:
         report.write_json(json)
+    if plots is not None:
+        with _said_plainly():
+            for file in report.save_plots(plots):
+                print(file)
 
 
 _SQL: dict[str, Any] = {"compile_expression": compile_table_expression, "bind": bind_definition}

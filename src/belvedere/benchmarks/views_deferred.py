@@ -1,0 +1,199 @@
+"""Deferred maintenance: changes a second, lag, backfill, and many views of one table."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+from functools import partial
+from pathlib import Path
+
+from belvedere.benchmarks.plots import Plot
+from belvedere.benchmarks.report import Figure, Report
+from belvedere.benchmarks.workload import (
+    ON_DEMAND,
+    Together,
+    create,
+    database,
+    follow,
+    load,
+    opened,
+    paced,
+    percentile,
+    refused,
+    seconds,
+    spans,
+    uniform,
+    view_of,
+)
+from belvedere.interfaces.dbapi import Connection
+
+ROWS = 200_000
+GROUPS = 1_000
+TRANSACTION_ROWS = 100
+RATE = 2_000
+SECONDS = 5.0
+VIEW_COUNTS = (1, 10, 100, 300)
+WRITES = 2_000
+
+COUNTED = "SELECT g, count(*) AS n, sum(v) AS total FROM t GROUP BY g"
+JOINED = (
+    "SELECT p.kind, count(*) AS n, sum(t.v) AS total FROM t JOIN parents p ON p.id = t.g"
+    " GROUP BY p.kind"
+)
+FILTERED = "SELECT id, v FROM t WHERE v % 10 = 0"
+
+
+def _tables(connection: Connection, rows: int) -> None:
+    connection.execute("CREATE TABLE parents (id integer PRIMARY KEY, kind integer NOT NULL)")
+    load(connection, "parents", f"i, i % {GROUPS // 10}", GROUPS)
+    connection.execute(
+        "CREATE TABLE t (id bigint PRIMARY KEY, g integer NOT NULL, v bigint NOT NULL)"
+    )
+    load(connection, "t", f"i, i % {GROUPS}, i", rows)
+
+
+# -- (b) -------------------------------------------------------------------------------------------
+
+
+def throughput(directory: Path, scale: float, seed: int, report: Report) -> None:
+    """Changes that wait in the log, taken in by one REFRESH, in one thread."""
+    rows = max(int(ROWS * scale), GROUPS)
+    views = {"count/sum": (COUNTED, 200_000), "join + aggregate": (JOINED, 50_000)}
+    for name, (query, wanted) in views.items():
+        with opened(directory / name.replace("/", "_")) as connection:
+            _tables(connection, rows)
+            settings = ", ".join(f"{key} = '{value}'" for key, value in ON_DEMAND.items())
+            reason = refused(connection, f"CREATE MATERIALIZED VIEW v WITH ({settings}) AS {query}")
+            if reason is not None:
+                report.absent.append(f"(b) maintenance of {name}: {reason}")
+                continue
+            rates = []
+            for _ in range(3):
+                _change_all(connection, rows)
+                taken = seconds(partial(connection.execute, "REFRESH MATERIALIZED VIEW v"))
+                rates.append(rows / taken)
+            goal = f">= {wanted} value"
+            report.add(Figure(f"(b) maintenance, {name}", max(rates), "changes/s", goal))
+
+
+def _change_all(connection: Connection, rows: int) -> None:
+    """Every row once, in transactions of some rows."""
+    for span in spans(rows, TRANSACTION_ROWS):
+        connection.execute("UPDATE t SET v = v + 1 WHERE id BETWEEN ? AND ?", span)
+
+
+# -- (c) -------------------------------------------------------------------------------------------
+
+
+def freshness(directory: Path, scale: float, seed: int, report: Report) -> None:
+    """From a commit until the view's watermark is past it, seen by another thread."""
+    rows = max(int(ROWS * scale), GROUPS)
+    writes = max(int(RATE * SECONDS * min(10 * scale, 1)), 200)
+    with opened(directory / "store") as connection:
+        _tables(connection, rows)
+        create(connection, "v", COUNTED, maintenance="deferred")
+        follow(connection, "v")
+        lags = commit_to_visible(connection, "v", uniform(random.Random(seed), rows, writes))
+    for share, goal in ((0.5, ""), (0.99, "<= 50 value")):
+        name = f"(c) commit to visible, p{share * 100:.0f} at {RATE} writes/s"
+        report.add(Figure(name, percentile(lags, share) * 1e3, "ms", goal))
+
+
+def commit_to_visible(
+    connection: Connection, name: str, keys: list[int], rate: float = RATE
+) -> list[float]:
+    """Update rows of `t` at this rate; seconds from each commit until the view shows it."""
+    db, view = database(connection), view_of(connection, name)
+    committed: list[tuple[int, float]] = []
+    seen: list[tuple[int, float]] = []
+    ended = threading.Event()
+
+    def write(key: int) -> None:
+        connection.execute("UPDATE t SET v = v + 1 WHERE id = ?", (key,))
+        committed.append((db.position, time.perf_counter()))
+
+    def watch() -> None:
+        while not ended.wait(0.0005):
+            reached = db.watermark(view)
+            if not seen or reached > seen[-1][0]:
+                seen.append((reached, time.perf_counter()))
+
+    watcher = Together(watch)
+    try:
+        paced(rate, [partial(write, key) for key in keys])
+        follow(connection, name)
+        goal = db.position
+        while not seen or seen[-1][0] < goal:
+            time.sleep(0.001)
+    finally:
+        ended.set()
+        watcher.join()
+    return lags(committed, seen)
+
+
+def lags(committed: list[tuple[int, float]], seen: list[tuple[int, float]]) -> list[float]:
+    """For every (position, time) of a commit, how much later a watermark at or past it was seen."""
+    found, at = [], 0
+    for position, moment in committed:
+        while seen[at][0] < position:
+            at += 1
+        found.append(max(seen[at][1] - moment, 0.0))
+    return found
+
+
+# -- (d) -------------------------------------------------------------------------------------------
+
+
+def backfill(directory: Path, scale: float, seed: int, report: Report) -> None:
+    rows = max(int(ROWS * scale), GROUPS)
+    views = {"count/sum": COUNTED, "join + aggregate": JOINED, "filter": FILTERED}
+    with opened(directory / "store") as connection:
+        _tables(connection, rows)
+        for name, query in views.items():
+            rates = []
+            for _ in range(3):
+                rates.append(rows / seconds(partial(create, connection, "v", query)))
+                connection.execute("DROP MATERIALIZED VIEW v")
+            goal = ">= 200000 value" if name == "count/sum" else ""
+            report.add(Figure(f"(d) backfill, {name}", max(rates), "rows/s", goal))
+
+
+# -- (f) -------------------------------------------------------------------------------------------
+
+
+def many_views(directory: Path, scale: float, seed: int, report: Report) -> None:
+    """Saturated writes beside n deferred views; how far behind these are then, and their size."""
+    rows = max(int(ROWS * scale), GROUPS)
+    writes = max(int(WRITES * min(scale * 10, 1)), 100)
+    keys = uniform(random.Random(seed), rows, writes)
+    rates, lag = [], []
+    for count in VIEW_COUNTS:
+        with opened(directory / str(count)) as connection:
+            _tables(connection, rows)
+            names = [f"v{number}" for number in range(count)]
+            for number, name in enumerate(names):
+                query = f"SELECT g, count(*) AS n, sum(v + {number}) AS total FROM t GROUP BY g"
+                create(connection, name, query, maintenance="deferred")
+            follow(connection, *names)
+            taken = seconds(partial(_write, connection, keys))
+            behind = seconds(partial(follow, connection, *names))
+            size = sum(
+                database(connection).stored_size(view_of(connection, name))[1] for name in names
+            )
+        rates.append((float(count), writes / taken))
+        lag.append((float(count), behind))
+        title = f"(f) {count} deferred views"
+        report.add(Figure(f"{title}, writes", writes / taken, "1/s", "", rates[0][1]))
+        report.add(Figure(f"{title}, lag after {writes} writes", behind * 1e3, "ms"))
+        report.add(Figure(f"{title}, state", size / 1e6, "MB"))
+    for title, label, points in (
+        ("Writes beside deferred views", "writes a second", rates),
+        ("Lag of deferred views", "seconds behind after the writes", lag),
+    ):
+        report.plots.append(Plot(title, "views", label, {"count/sum": points}, logarithmic=True))
+
+
+def _write(connection: Connection, keys: list[int]) -> None:
+    for key in keys:
+        connection.execute("UPDATE t SET v = v + 1 WHERE id = ?", (key,))

@@ -1,0 +1,226 @@
+"""The refresh matrix of pg_trickle: five views, three sizes, three shares of changed rows.
+
+A third of the changed rows is updated, a third deleted, a third new. Incremental is REFRESH of a
+deferred view; full is what CREATE MATERIALIZED VIEW takes for the same query at the same moment;
+PostgreSQL gets the same statements and runs REFRESH, in the same run, where it is installed.
+The cost of one change is also given in units of a raw get of the engine at that size, for as many
+changes at every size, so that what a statement costs once does not hide how it grows.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from belvedere.benchmarks import peer
+from belvedere.benchmarks.plots import Plot
+from belvedere.benchmarks.report import Figure, Report, alternate
+from belvedere.benchmarks.workload import (
+    create,
+    database,
+    load,
+    opened,
+    refused,
+    seconds,
+    spans,
+)
+from belvedere.interfaces.dbapi import Connection
+
+SIZES = (10_000, 100_000, 1_000_000)
+SHARES = (0.01, 0.1, 0.5)
+PARENTS = 1_000
+TRANSACTION_ROWS = 1_000
+GETS = 2_000
+EQUAL_CHANGES = 3_000
+"""Changes of the cycle that compares sizes, at scale 1."""
+
+VIEWS = {
+    "scan": "SELECT id, g, v FROM t",
+    "filter": "SELECT id, v FROM t WHERE v % 10 = 0",
+    "aggregate": "SELECT g, count(*) AS n, sum(v) AS total FROM t GROUP BY g",
+    "join": "SELECT t.id, t.v, p.kind FROM t JOIN parents p ON p.id = t.g",
+    "join + aggregate": "SELECT p.kind, count(*) AS n, sum(t.v) AS total"
+    " FROM t JOIN parents p ON p.id = t.g GROUP BY p.kind",
+}
+PUBLISHED = {
+    ("scan", 0.01): "300 -> 4.6 ms (66x)",
+    ("scan", 0.1): "265 -> 112 ms (2.4x)",
+    ("scan", 0.5): "549 -> 822 ms (0.7x)",
+    ("filter", 0.01): "134 -> 3.4 ms (40x)",
+    ("filter", 0.1): "152 -> 83 ms (1.8x)",
+    ("filter", 0.5): "212 -> 175 ms (1.2x)",
+    ("aggregate", 0.01): "17.2 -> 2.5 ms (6.8x)",
+    ("aggregate", 0.1): "18.3 -> 10.7 ms (1.7x)",
+    ("aggregate", 0.5): "25.3 -> 40.4 ms (0.6x)",
+    ("join", 0.01): "294 -> 18 ms (16x)",
+    ("join", 0.1): "454 -> 188 ms (2.4x)",
+    ("join", 0.5): "348 -> 320 ms (1.1x)",
+    ("join + aggregate", 0.01): "27.8 -> 14.6 ms (1.9x)",
+    ("join + aggregate", 0.1): "31.4 -> 95.4 ms (0.3x)",
+    ("join + aggregate", 0.5): "33.1 -> 35.1 ms (0.9x)",
+}
+"""pg_trickle, 100,000 rows, full and incremental."""
+
+
+@dataclass(slots=True)
+class Window:
+    """The ids that are there: rows go at the low end and come at the high one."""
+
+    low: int
+    high: int
+
+    def share(self, share: float) -> int:
+        """A third of this share of the rows."""
+        return max(int((self.high - self.low) * share / 3), 1)
+
+    def change(self, third: int, execute: Callable[[str, tuple[int, ...]], object]) -> None:
+        """Delete, update and insert so many rows each."""
+        for first, last in spans(third, TRANSACTION_ROWS):
+            deleted = (self.low + first, self.low + last)
+            execute("DELETE FROM t WHERE id BETWEEN ? AND ?", deleted)
+            updated = (self.low + third + first, self.low + third + last)
+            execute("UPDATE t SET v = v + 1, g = (g + 7) % 1000 WHERE id BETWEEN ? AND ?", updated)
+            made = (self.high + first, self.high + last)
+            execute(
+                "INSERT INTO t SELECT i, i % 1000, i FROM generate_series(?::int, ?::int) AS s (i)",
+                made,
+            )
+        self.low, self.high = self.low + third, self.high + third
+
+
+def matrix(directory: Path, scale: float, seed: int, report: Report) -> None:
+    costs: dict[str, list[tuple[float, float]]] = {name: [] for name in VIEWS}
+    equal = max(int(EQUAL_CHANGES * scale / 3), 10)
+    with peer.postgres() as server:
+        if server is None:
+            report.absent.append("(e) REFRESH on PostgreSQL: its wheel is not installed")
+        for size in SIZES:
+            rows = max(int(size * scale), 100)
+            with opened(directory / str(size)) as connection:
+                reason = _set_up(connection, server, rows)
+                if reason is not None:
+                    report.absent.append(f"(e) the matrix: {reason}")
+                    return
+                window = Window(0, rows)
+                _cost(connection, window, equal, seed, costs)
+                _cycles(connection, server, window, equal, report)
+    _flatness(report, costs)
+
+
+def _set_up(connection: Connection, server: Any, rows: int) -> str | None:
+    """Tables and views on both sides; what is not supported, if anything."""
+    for side in (connection, server):
+        if side is not None:
+            for statement in (
+                "CREATE TABLE parents (id integer PRIMARY KEY, kind integer NOT NULL)",
+                "INSERT INTO parents SELECT i, i % 100"
+                f" FROM generate_series(0, {PARENTS - 1}) AS s (i)",
+                "CREATE TABLE t (id integer PRIMARY KEY, g integer NOT NULL, v bigint NOT NULL)",
+            ):
+                side.execute(statement)
+    load(connection, "t", f"i, i % {PARENTS}, i", rows)
+    for number, (name, query) in enumerate(VIEWS.items()):
+        # An interval of its own makes each a group of its own: REFRESH of one leaves the others.
+        reason = refused(
+            connection,
+            f"CREATE MATERIALIZED VIEW {_named(name)} WITH (maintenance = 'deferred',"
+            f" refresh_every = '{number + 1} hours') AS {query}",
+        )
+        if reason is not None:
+            return reason
+    if server is not None:
+        server.execute(
+            f"INSERT INTO t SELECT i, i % {PARENTS}, i FROM generate_series(0, {rows - 1}) AS s (i)"
+        )
+        for name, query in VIEWS.items():
+            server.execute(f"CREATE MATERIALIZED VIEW {_named(name)} AS {query}")
+        server.execute("ANALYZE")
+    return None
+
+
+def _cost(
+    connection: Connection,
+    window: Window,
+    equal: int,
+    seed: int,
+    costs: dict[str, list[tuple[float, float]]],
+) -> None:
+    """What one of the same number of changes costs at this size, in raw gets."""
+    rows, get_us = window.high, _raw_get(connection, window, seed)
+    window.change(equal, connection.execute)
+    for name, points in costs.items():
+        refresh = f"REFRESH MATERIALIZED VIEW {_named(name)}"
+        taken = seconds(partial(connection.execute, refresh))
+        points.append((float(rows), taken / (3 * equal) * 1e6 / get_us))
+
+
+def _cycles(
+    connection: Connection, server: Any, window: Window, equal: int, report: Report
+) -> None:
+    rows, there = window.high - window.low, Window(0, window.high - window.low)
+    with ExitStack() as stack:
+        if server is not None:
+            stack.callback(server.execute, "DROP TABLE t, parents CASCADE")
+            there.change(equal, partial(_in_postgres, server))
+        for share in SHARES:
+            third = window.share(share)
+            window.change(third, connection.execute)
+            if server is not None:
+                there.change(third, partial(_in_postgres, server))
+            for name in VIEWS:
+                _one(connection, server, name, rows, share, report)
+
+
+def _one(
+    connection: Connection, server: Any, name: str, rows: int, share: float, report: Report
+) -> None:
+    """Time one view's refresh, its recompute, and PostgreSQL's."""
+    refresh = f"REFRESH MATERIALIZED VIEW {_named(name)}"
+    taken = seconds(partial(connection.execute, refresh))
+    full = seconds(partial(create, connection, "recomputed", VIEWS[name]))
+    connection.execute("DROP MATERIALIZED VIEW recomputed")
+    published = PUBLISHED[name, share] if rows == SIZES[1] else ""
+    title = f"(e) {rows} rows, {share:.0%} changed, {name}"
+    figure = Figure(
+        f"{title} / full", taken * 1e3, "ms", "<= 1.2 ratio", full * 1e3, published=published
+    )
+    report.add(figure)
+    if server is not None:
+        theirs = seconds(partial(server.execute, refresh))
+        report.add(Figure(f"{title} / PostgreSQL", taken * 1e3, "ms", "", theirs * 1e3))
+
+
+def _flatness(report: Report, costs: dict[str, list[tuple[float, float]]]) -> None:
+    """How the cost of a change, in raw gets, grows from the smallest size to the largest."""
+    for name, points in costs.items():
+        (rows, small), *_, (more, large) = points
+        title = f"(e) cost of a change, {name}, {more:.0f} rows against {rows:.0f}"
+        report.add(Figure(title, large, "gets", "<= 1.5 ratio", small))
+    title = "Cost of a change by table size"
+    report.plots.append(Plot(title, "rows", "raw gets", costs, logarithmic=True))
+
+
+def _raw_get(connection: Connection, window: Window, seed: int) -> float:
+    """Microseconds of one get of the engine, of keys that are there."""
+    db, rng = database(connection), random.Random(seed)
+    encode, get = db.table("t").key.encode1, db.store.get
+    keys = [encode(rng.randrange(window.low, window.high)) for _ in range(GETS)]
+
+    def read() -> None:
+        for key in keys:
+            get(key)
+
+    return alternate(8, lambda: seconds(read))[0] / GETS * 1e6
+
+
+def _in_postgres(server: Any, text: str, parameters: tuple[int, ...]) -> None:
+    server.execute(text.replace("%", "%%").replace("?", "%s"), parameters)
+
+
+def _named(view: str) -> str:
+    return "v_" + view.replace(" + ", "_")

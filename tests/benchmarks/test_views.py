@@ -1,0 +1,103 @@
+"""The benchmark of views measures what it says, at any size; how fast is not for a test."""
+
+from __future__ import annotations
+
+import json
+import random
+from pathlib import Path
+
+import pytest
+
+from belvedere.benchmarks import peer, views, views_deferred, views_matrix, workload
+from belvedere.benchmarks.plots import Plot, save
+from belvedere.benchmarks.report import Figure, Report
+from belvedere.errors import Error
+
+SCALE = 0.001
+
+
+@pytest.mark.parametrize("name", [name for name in views.STEPS if name not in ("e", "f")])
+def test_every_step_measures_something(name: str) -> None:
+    report = views.run_steps("views", {name: views.STEPS[name]}, SCALE, seed=1)
+    assert report.figures or report.absent
+    assert all(figure.value > 0 for figure in report.figures)
+
+
+def test_many_views_are_measured(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views_deferred, "VIEW_COUNTS", (1, 3))
+    report = views.run_steps("views", {"f": views_deferred.many_views}, SCALE, seed=1)
+    assert [f.name.split(",")[0] for f in report.figures[::3]] == [
+        "(f) 1 deferred views",
+        "(f) 3 deferred views",
+    ]
+    assert report.figures[-1].value > report.figures[2].value > 0  # bytes of three views, of one
+
+
+def test_the_matrix_has_every_cell_or_says_why_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(views_matrix, "SIZES", (100_000, 200_000))
+    report = views.run_steps("views", {"e": views_matrix.matrix}, SCALE, seed=1)
+    if report.absent:
+        assert "refresh_every" in report.absent[0]
+        return
+    against_full = [f for f in report.figures if f.name.endswith("/ full")]
+    assert len(against_full) == 2 * len(views_matrix.SHARES) * len(views_matrix.VIEWS)
+    assert len([f for f in report.figures if f.name.endswith("/ PostgreSQL")]) == len(against_full)
+
+
+def test_a_window_changes_thirds_and_keeps_its_size(tmp_path: Path) -> None:
+    with workload.opened(tmp_path / "s") as connection:
+        connection.execute("CREATE TABLE t (id integer PRIMARY KEY, g integer, v bigint)")
+        workload.load(connection, "t", "i, i, i", 30)
+        window = views_matrix.Window(0, 30)
+        window.change(window.share(0.5), connection.execute)
+        rows = connection.execute("SELECT id, v FROM t ORDER BY id").fetchall()
+    assert [row[0] for row in rows] == list(range(5, 35))
+    assert [row[0] for row in rows if row[1] != row[0]] == [5, 6, 7, 8, 9]
+
+
+def test_a_lag_ends_with_the_first_watermark_at_or_past_the_commit() -> None:
+    committed = [(5, 1.0), (6, 1.5), (9, 2.0)]
+    seen = [(4, 0.5), (6, 1.75), (8, 2.0), (10, 4.0)]
+    assert views_deferred.lags(committed, seen) == [0.75, 0.25, 2.0]
+
+
+def test_keys_of_a_zipf_distribution_repeat_the_first_ones(rng: random.Random) -> None:
+    keys = workload.zipfian(rng, 1000, 5000)
+    assert keys.count(0) > 20 * max(keys.count(900), 1)
+    assert max(keys) < 1000
+
+
+def test_mixed_statements_delete_each_row_once(rng: random.Random) -> None:
+    statements = workload.mixed(rng, "t", 50, 40, 5)
+    deleted = [s.parameters[0] for s in statements if s.text.startswith("DELETE")]
+    assert len(deleted) == len(set(deleted)) > 0
+
+
+def test_plots_are_drawn_in_both_formats(tmp_path: Path) -> None:
+    files = save([Plot("A title!", "x", "y", {"one": [(1, 2), (2, 3)]}, True)], tmp_path / "p")
+    assert [file.name for file in files] == ["a_title.png", "a_title.svg"]
+    assert files[0].read_bytes().startswith(b"\x89PNG")
+    assert b"<svg" in files[1].read_bytes()
+
+
+def test_a_report_tells_what_is_published_and_what_is_not_there(tmp_path: Path) -> None:
+    report = Report("w", 1, [Figure("a", 1.0, "ms", published="5 s")])
+    report.absent.append("b: not yet")
+    report.write_json(tmp_path / "r.json")
+    written = json.loads((tmp_path / "r.json").read_text())
+    assert written["figures"][0]["published"] == "5 s"
+    assert written["absent"] == ["b: not yet"]
+
+
+def test_what_a_thread_raises_is_raised_by_join() -> None:
+    def fail() -> None:
+        raise Error("from a thread")
+
+    with pytest.raises(Error, match="from a thread"):
+        workload.Together(fail).join()
+
+
+def test_without_the_wheel_there_is_no_peer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peer, "PACKAGE", "no_such_package")
+    with peer.postgres() as server:
+        assert server is None
