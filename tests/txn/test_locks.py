@@ -17,8 +17,8 @@ from belvedere.txn.locks import LockTable
 WAIT_MS = 20_000
 A = LockRequest("root", b"a")
 B = LockRequest("root", b"b")
-SHARED_A = LockRequest("root", b"a", shared=True)
-SHARED_B = LockRequest("root", b"b", shared=True)
+SHARED_A = LockRequest("root", b"a", side=1)
+SHARED_B = LockRequest("root", b"b", side=1)
 
 
 class Workers:
@@ -267,14 +267,14 @@ def test_an_interrupt_just_after_the_grant_gives_the_lock_back(
 def test_every_kind_is_counted_and_shown(workers: Workers) -> None:
     table = workers.table
     table.acquire(b"1", A)
-    table.acquire(b"1", LockRequest("table", b"t", shared=True))
+    table.acquire(b"1", LockRequest("table", b"t", side=1))
     waits = workers.acquire(b"2", SHARED_A)
     assert sorted(table.held()) == [
         ("root", b"a", b"1", False, True),
         ("root", b"a", b"2", True, False),
         ("table", b"t", b"1", True, True),
     ]
-    table.release(b"1", [A, LockRequest("table", b"t", shared=True)])
+    table.release(b"1", [A, LockRequest("table", b"t", side=1)])
     result(waits)
     assert table.acquired == {"root": 2, "table": 1}
     assert table.waited == {"root": 1}

@@ -23,15 +23,21 @@ from belvedere.session.statistics import StatementStatistics
 from belvedere.sql.bind.statement import TEXTS
 from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.estimates import rows_of
-from belvedere.txn.border import SNAPSHOT, Isolation, Participant, Reader
-from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.border import (
+    SNAPSHOT,
+    ChangeLog,
+    Isolation,
+    Participant,
+    Published,
+    Reader,
+)
 from belvedere.txn.locks import LockTable
-from belvedere.txn.log import Log
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
 from belvedere.views.keep import Keeper
 
 if TYPE_CHECKING:
+    from belvedere.execution.duck.copies import Copies
     from belvedere.session.prepared import Prepared
 
 PLANS_KEPT = 2_000
@@ -45,9 +51,9 @@ class Host(Protocol):
 
     config: Config
     sequences: Sequences
-    visibility: Visibility
+    visibility: Published
     locks: LockTable
-    log: Log
+    log: ChangeLog
 
     @property
     def catalog(self) -> Catalog: ...
@@ -101,12 +107,19 @@ class Host(Protocol):
 class Shared:
     def __init__(self, host: Host, memory_limit_mb: int = 1024) -> None:
         self.host = host
-        self.engine = DuckEngine(memory_limit_mb)
+        copies = self._copies if host.config.columnar_bytes_max else None
+        self.engine = DuckEngine(memory_limit_mb, make_copies=copies)
         self.statistics = StatementStatistics()
         self.plans = PlanCache(PLANS_KEPT)
         self._sizes: dict[int, tuple[int, float]] = {}
         self._published: tuple[object, Reader] | None = None
         self.table_statistics = TableStatistics(self)
+
+    def _copies(self) -> Copies:
+        from belvedere.execution.duck.copies import Budget, Copies  # heavy
+
+        config = self.host.config
+        return Copies(self.host.log, Budget(config.columnar_bytes_max, config.columnar_rows_min))
 
     def newest_reader(self) -> Reader:
         """A reader of what is published now, for one get: it holds no snapshot, so a second read

@@ -132,7 +132,7 @@ def _lock_table(session: Session, statement: s.LockTable, _: Sequence[Any]) -> R
         if item is None:
             raise InvalidInput("table does not exist", sqlstate="42P01", name=str(name))
         shared = "share" in statement.mode and "exclusive" not in statement.mode
-        transaction.lock(LockRequest("table", item.id.to_bytes(4), shared=shared))
+        transaction.lock(LockRequest("table", item.id.to_bytes(4), int(shared)))
     return Result("LOCK TABLE")
 
 

@@ -9,15 +9,20 @@ relation in bytes 1-5, so one argument says everything.
 - `Participant`: constraints, indexes and immediate views. `txn` knows no more of them than this.
 - `Intent`: all that a commit protocol gets to see of a transaction.
 - `CommitProtocol`: `txn/commit/batch.py` for batch-atomic stores, `txn/row` for row-atomic ones.
+- `ChangeLog` and `Published`: the log and the newest state as both kinds of stores show them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
+from belvedere.codec.record import Record
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 make = tuple.__new__
 """`make(RowChange, (key, old, new, seen))` builds a named tuple at half the cost of calling its
@@ -67,12 +72,16 @@ class Range(NamedTuple):
 
 
 class LockRequest(NamedTuple):
-    """`kind` is counted and shown ('root', 'table', ...); `shared` holders do not exclude each
-    other."""
+    """`kind` is counted and shown ('root', 'table', ...). Side 0 excludes everybody; holders of one
+    other side share the lock, and only different sides exclude each other."""
 
     kind: str
     key: bytes
-    shared: bool = False
+    side: int = 0
+
+    @property
+    def shared(self) -> bool:
+        return self.side != 0
 
 
 class Reader(Protocol):
@@ -119,7 +128,8 @@ class Writer(Protocol):
 
 
 class Participant(Protocol):
-    """What a commit asks for locks, checks and writes. Holds no state between calls."""
+    """What a commit asks for locks, checks and writes. Holds no state between calls. One that has
+    `checks = False` is not asked to check anything."""
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
         """Locks needed beyond root keys; only the row-atomic commit asks."""
@@ -172,3 +182,76 @@ class CommitProtocol(Protocol):
 
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         """Raise Retry when a commit after the snapshot is already known to have changed `key`."""
+
+    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
+        """Write rows that nobody logs as changes (state of deferred views, watermarks, claims), all
+        or none: `make` gets the newest state, of which those rows cannot change until its own are
+        written. May be called more than once."""
+
+    @property
+    def newest(self) -> Snapshot:
+        """The newest state there is, published or not; for looking only."""
+
+    def outcome(self, transaction: bytes) -> int | None:
+        """The position a transaction committed at; None when that is not known."""
+
+
+class Published(Protocol):
+    """The newest state that may be read, and waiting for it to move."""
+
+    @property
+    def published(self) -> Snapshot: ...
+
+    def reader(self, snapshot: Snapshot) -> Reader: ...
+
+    def wait_past(self, position: int, timeout_s: float | None) -> bool:
+        """Block until something after `position` is published; False when the time is up, or when
+        nothing will come any more."""
+
+    def end_waits(self) -> None:
+        """Wake everybody who waits: nothing will come any more."""
+
+    @property
+    def open_count(self) -> int:
+        """How many snapshots are open in this process."""
+
+
+class ChangeLog(Protocol):
+    """Every commit, in one order, with old and new rows."""
+
+    consumers: dict[str, int]
+    lost: set[str]
+
+    @property
+    def last(self) -> int:
+        """The newest published position."""
+
+    @property
+    def first(self) -> int:
+        """The oldest position still in the log; last + 1 when the log is empty."""
+
+    def read_bytes(
+        self, after: int, through: int | None = None, *, batch_rows: int = 1024
+    ) -> Iterator[list[bytes]]:
+        """Encoded records with after < position <= through (None: what is published now)."""
+
+    def read(self, after: int, through: int | None = None) -> Iterator[Record]: ...
+
+    def read_written(self, after: int, through: int) -> Iterator[Record]:
+        """Like `read`, but also what is not published yet: inside a commit only."""
+
+    def read_arrow(
+        self, after: int, through: int | None = None, *, batch_rows: int = 8192
+    ) -> Iterator[pa.RecordBatch]: ...
+
+    def tail(self, after: int, timeout_s: float | None = None) -> Iterator[Record]: ...
+
+    def consume(self, name: str, position: int) -> None: ...
+
+    def forget(self, name: str) -> None: ...
+
+    def pin(self, position: int) -> int: ...
+
+    def unpin(self, pin: int) -> None: ...
+
+    def trim(self, through: int) -> int: ...

@@ -24,6 +24,9 @@ from belvedere.types import Row
 TableAndKey = tuple[int, str]
 """The id of a table and the name of one of its foreign keys."""
 
+CHILDREN, PARENT = 1, 2
+"""Sides of the guard on a parent row: only children and their parent exclude each other."""
+
 
 def foreign_key_participants(
     catalog: Catalog, relations: frozenset[int]
@@ -94,9 +97,9 @@ class ForeignKeyParticipant:
             if change.relation == self._child.table.id and change.new is not None:
                 parent = self._parent_key(self._child.decode(change.new), reader)
                 if parent is not None:
-                    yield LockRequest("parent", parent, shared=True)
+                    yield LockRequest("parent", parent, CHILDREN)
             if change.relation == self._key.parent and self._leaves(change):
-                yield LockRequest("parent", change.key)
+                yield LockRequest("parent", change.key, PARENT)
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
         if failpoints.armed and failpoints.planted("foreign_key_at_snapshot"):

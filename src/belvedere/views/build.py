@@ -19,8 +19,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, State, View
 from belvedere.catalog.relation import compiled_table
 from belvedere.kv.batch import Write
-from belvedere.txn.border import Reader
-from belvedere.txn.commit.batch import BatchCommit
+from belvedere.txn.border import CommitProtocol, Reader
 from belvedere.views.rekey import CompileExpression, RekeyParticipant
 
 CHUNK_ROWS = 256
@@ -39,7 +38,7 @@ def unfinished(catalog: Catalog) -> tuple[Index | View, ...]:
 
 
 def fill_index(
-    commits: BatchCommit,
+    commits: CommitProtocol,
     catalog: Catalog,
     index: Index,
     compile_expression: CompileExpression,

@@ -18,11 +18,17 @@ from belvedere.catalog.relation import compiled_view
 from belvedere.codec import accumulator, keyspace
 from belvedere.codec.record import Record
 from belvedere.kv.batch import Write
-from belvedere.txn.border import ParticipantsFor, Reader, RowChange, Writer
-from belvedere.txn.commit.batch import BatchCommit, DerivedRows
-from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.border import (
+    ChangeLog,
+    CommitProtocol,
+    ParticipantsFor,
+    Published,
+    Reader,
+    RowChange,
+    Writer,
+)
+from belvedere.txn.commit.batch import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
-from belvedere.txn.log import Log
 from belvedere.views.maintain import Maintainer
 
 _POSITION = struct.Struct(">Q")
@@ -102,8 +108,8 @@ def differences(
 
 
 def catch_up(
-    commits: BatchCommit,
-    log: Log,
+    commits: CommitProtocol,
+    log: ChangeLog,
     group: int,
     relations: frozenset[int],
     maintainers_of: Callable[[Catalog], Sequence[Maintainer]],
@@ -132,7 +138,7 @@ def catch_up(
 
 
 def apply_batch(
-    commits: BatchCommit, group: int, recorder: Recorder, start: int, end: int
+    commits: CommitProtocol, group: int, recorder: Recorder, start: int, end: int
 ) -> int | None:
     reached: list[int | None] = [end]
 
@@ -156,7 +162,7 @@ class Worker:
 
     def __init__(
         self,
-        visibility: Visibility,
+        visibility: Published,
         step: Callable[[], None],
     ) -> None:
         """`step` brings every group to what is published, and deals with what fails."""
@@ -172,5 +178,5 @@ class Worker:
             self._step()
 
     def join(self) -> None:
-        """Wait for the end; `Visibility.end_waits` brings it about."""
+        """Wait for the end; `Published.end_waits` brings it about."""
         self._thread.join()

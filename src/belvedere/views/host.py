@@ -18,10 +18,14 @@ from belvedere.catalog.model import Maintenance, State, View
 from belvedere.codec import keyspace
 from belvedere.errors import Error, Unavailable
 from belvedere.kv.batch import BatchStore, Write
-from belvedere.txn.border import SNAPSHOT, Isolation, Reader
-from belvedere.txn.commit.batch import BatchCommit
-from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.log import Log
+from belvedere.txn.border import (
+    SNAPSHOT,
+    ChangeLog,
+    CommitProtocol,
+    Isolation,
+    Published,
+    Reader,
+)
 from belvedere.txn.transaction import Transaction
 from belvedere.views.delta import Wish
 from belvedere.views.group import Worker, watermark, watermark_write
@@ -34,9 +38,9 @@ class ViewHost:
     """Mixed into Database, which has everything that is only declared here."""
 
     store: BatchStore
-    visibility: Visibility
-    log: Log
-    commits: BatchCommit
+    visibility: Published
+    log: ChangeLog
+    commits: CommitProtocol
     keeper: Keeper
     view_errors: dict[int, Error]
     _worker: Worker | None

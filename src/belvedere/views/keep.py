@@ -24,10 +24,17 @@ from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
-from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange, Writer
-from belvedere.txn.commit.batch import BatchCommit, DerivedRows
+from belvedere.txn.border import (
+    ChangeLog,
+    CommitProtocol,
+    LockRequest,
+    ParticipantsFor,
+    Reader,
+    RowChange,
+    Writer,
+)
+from belvedere.txn.commit.batch import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
-from belvedere.txn.log import Log
 from belvedere.txn.transaction import Transaction
 from belvedere.views.compile import Compiled, compile_view
 from belvedere.views.delta import Wish
@@ -185,7 +192,7 @@ class Keeper:
         ]
 
     def participants(
-        self, catalog: Catalog, relations: frozenset[int], log: Log
+        self, catalog: Catalog, relations: frozenset[int], log: ChangeLog
     ) -> tuple[Maintainer | Flip, ...]:
         """The immediate views over these relations; of a catalog change, the views it flips."""
         views = {
@@ -202,7 +209,7 @@ class Keeper:
 
     # -- filling and catching up --------------------------------------------------------------
 
-    def backfill(self, commits: BatchCommit, view: View, reader: Reader) -> None:
+    def backfill(self, commits: CommitProtocol, view: View, reader: Reader) -> None:
         """Write the state of a view as of `reader`, with its watermark."""
         maintainer = self.maintainer(reader.catalog, view)
         writer = DerivedRows(Nothing(reader.catalog))
@@ -213,7 +220,7 @@ class Keeper:
         rows: list[Write] = [*writer.writes(), watermark_write(group_of(view), position)]
         commits.derive(lambda newest: rows)
 
-    def repair(self, commits: BatchCommit, view: View, tables: Reader, stored: Reader) -> int:
+    def repair(self, commits: CommitProtocol, view: View, tables: Reader, stored: Reader) -> int:
         """Add the difference between the view's state at `stored` and what `tables`, at the same
         position, give."""
         writer = DerivedRows(Nothing(tables.catalog))
@@ -230,7 +237,7 @@ class Keeper:
             commits.derive(make)
         return len(additions)
 
-    def catch_up(self, commits: BatchCommit, log: Log, view: View) -> int:
+    def catch_up(self, commits: CommitProtocol, log: ChangeLog, view: View) -> int:
         """Bring a view that has a watermark to what is published now, or beyond. Somebody else may
         be at the same work: whoever comes second to a stretch of the log goes on after it."""
         wanted = log.last
@@ -250,7 +257,9 @@ class Keeper:
 
     # -- catching up on read ------------------------------------------------------------------
 
-    def with_pending(self, log: Log, transaction: Transaction, views: Sequence[View]) -> Reader:
+    def with_pending(
+        self, log: ChangeLog, transaction: Transaction, views: Sequence[View]
+    ) -> Reader:
         """The transaction, with these deferred views brought to its position and its own writes:
         the same maintenance, not written."""
         writer = DerivedRows(transaction)
@@ -262,7 +271,9 @@ class Keeper:
         overlay = dict(writer.writes())
         return OverlayReader(transaction, overlay, transaction.position, transaction.catalog)
 
-    def at_watermark(self, log: Log, transaction: Transaction, view: View) -> tuple[Reader, int]:
+    def at_watermark(
+        self, log: ChangeLog, transaction: Transaction, view: View
+    ) -> tuple[Reader, int]:
         """The view's tables at the position the view has reached, and that position."""
         if view.maintenance is Maintenance.IMMEDIATE:
             return transaction, transaction.position
@@ -272,7 +283,7 @@ class Keeper:
         changes = consolidated(records, frozenset(view.inputs))
         return state_before(transaction, changes, self.indexes), mark
 
-    def _pending(self, log: Log, transaction: Transaction, view: View) -> list[RowChange]:
+    def _pending(self, log: ChangeLog, transaction: Transaction, view: View) -> list[RowChange]:
         """What the view lacks: the log after its watermark, then the transaction's own changes."""
         mark = watermark(transaction, view.group)
         assert mark is not None
@@ -325,7 +336,7 @@ class Flip:
     log has after its watermark; one that becomes deferred gets a watermark; one that is dropped
     loses it, so that it holds back the log no longer."""
 
-    def __init__(self, keeper: Keeper, log: Log) -> None:
+    def __init__(self, keeper: Keeper, log: ChangeLog) -> None:
         self._keeper = keeper
         self._log = log
 
