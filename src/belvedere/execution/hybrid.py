@@ -21,9 +21,9 @@ from belvedere.execution.direct.context import Context
 from belvedere.execution.direct.dependence import dependence_of, walk
 from belvedere.execution.duck.engine import DuckEngine
 from belvedere.execution.duck.grouping import Partials, lower_partials
-from belvedere.execution.duck.leaves import Leaf, compile_leaf
+from belvedere.execution.duck.leaves import compile_leaf
 from belvedere.execution.duck.lower import Lowering
-from belvedere.execution.duck.query import Query
+from belvedere.execution.duck.query import Query, shown
 from belvedere.execution.duck.rows import TableRows
 from belvedere.execution.duck.types import NotExact, output_text
 from belvedere.execution.run import Rows, Run
@@ -85,7 +85,7 @@ def lower_hybrid(
     """The plan for the parameters of this run. `report` is filled in."""
     if isinstance(node, n.Scan) and wrap is None and _is_columnar(node):
         report.statements.append("(the scan itself, as Arrow columns)")
-        return _scanned(catalog, node)
+        return _scanned(catalog, node, engine)
     split = _Split(catalog, engine, run, report)
     return compile_with(catalog, node, split.part, wrap)
 
@@ -98,13 +98,14 @@ def _is_columnar(node: n.Scan) -> bool:
     return plain and exact and node.residual is None and bool(node.slots)
 
 
-def _scanned(catalog: Catalog, node: n.Scan) -> Rows:
+def _scanned(catalog: Catalog, node: n.Scan, engine: DuckEngine) -> Rows:
     leaf, types = compile_leaf(catalog, node), tuple(field.type for field in node.fields)
     direct = compile_plan(catalog, node)
 
     def rows(run: Run) -> Iterator[Row]:
         try:
-            return TableRows(leaf(run), types)
+            copied = engine.copied(leaf, run)
+            return TableRows(leaf.read(run) if copied is None else copied, types)
         except (Unsupported, NotExact):  # a value that Arrow has no place for
             return direct(run)
 
@@ -149,14 +150,14 @@ class _Split:
     ) -> Rows:
         leaves = [compile_leaf(self.catalog, leaf) for leaf in lowering.leaves]
         text = _fetchable(query)
-        self.report.statements.append(text)
+        self.report.statements.append(shown(text))
         functions = frozenset(lowering.functions)
         engine, direct = self.engine, self._direct(node)
         finish = None if partials is None else partials.finish
 
         def rows(run: Run) -> Iterator[Row]:
             try:
-                table = engine.fetch(text, _tables(leaves, run), functions, run.interrupt)
+                table = engine.fetch(text, leaves, functions, run)
             except (InvalidInput, Unsupported, NotExact):
                 return direct()(run)
             found = TableRows(table, query.types)
@@ -166,10 +167,6 @@ class _Split:
 
     def _direct(self, node: n.Node) -> Callable[[], Rows]:
         return lambda: compile_plan(self.catalog, node)
-
-
-def _tables(leaves: list[Leaf], run: Run) -> dict[str, object]:
-    return {f"leaf_{i}": leaf(run) for i, leaf in enumerate(leaves)}
 
 
 def _fetchable(query: Query) -> str:

@@ -1,23 +1,28 @@
 """The one DuckDB of a database: PostgreSQL-like settings, a cursor per statement, interrupts.
 
-Nothing is stored in it. A statement's leaves are registered on its cursor, which other cursors do
-not see; Python forms of functions are registered on the connection when first used.
+A statement's leaves are registered on its cursor, which other cursors do not see, or read from the
+columnar copies, which are all that is stored here. Python forms of functions are registered on the
+connection when first used.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import InvalidInput, Unavailable
+from belvedere.execution.duck.query import leaf_place
 from belvedere.execution.duck.types import NotExact
-from belvedere.execution.run import Interrupt, interrupted
+from belvedere.execution.run import Interrupt, Run, interrupted
 from belvedere.plan.functions import duckdb_udfs, sqlstate_of
 from belvedere.plan.functions import udf as udfs
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from belvedere.execution.duck.copies import Copies
+    from belvedere.execution.duck.leaves import Leaf
 
 SETTINGS = (
     "integer_division = true",
@@ -30,34 +35,73 @@ SETTINGS = (
 
 
 class DuckEngine:
-    def __init__(self, memory_limit_mb: int = 1024, threads: int = 2) -> None:
+    def __init__(
+        self,
+        memory_limit_mb: int = 1024,
+        threads: int = 2,
+        make_copies: Callable[[], Copies] | None = None,
+    ) -> None:
+        """`memory_limit_mb` is for statements; the copies have a budget of their own."""
         self._memory_limit_mb = memory_limit_mb
         self._threads = threads
         self._opening = threading.Lock()
         self._connection: Any = None
         self._registered: set[str] = set()
+        self._make_copies = make_copies
+        self.copies: Copies | None = None
 
     def fetch(
-        self,
-        text: str,
-        leaves: Mapping[str, pa.Table],
-        functions: Iterable[str],
-        interrupt: Interrupt,
+        self, text: str, leaves: Sequence[Leaf], functions: Iterable[str], run: Run
     ) -> pa.Table:
         """The whole result. A statement DuckDB cannot plan is `NotExact`."""
-        cursor = self._cursor(functions)
+        cursor, interrupt = self._cursor(functions), run.interrupt
         stop = cursor.interrupt
         interrupt.add_hook(stop)
         try:
             interrupt.check()
-            for name, table in leaves.items():
-                cursor.register(name, table)
+            sources = self._sources(cursor, leaves, run)
+            interrupt.check()
+            for number, source in enumerate(sources):
+                text = text.replace(leaf_place(number), source)
             return cursor.sql(text).to_arrow_table()
         except self._duckdb.Error as error:
             raise self._meaning(error, interrupt) from error
         finally:
             interrupt.remove_hook(stop)
             cursor.close()
+
+    def copied(self, leaf: Leaf, run: Run) -> pa.Table | None:
+        """A whole table from its columnar copy, if there is one."""
+        if self.copies is None or leaf.relation is None or not len(self.copies):
+            return None
+        cursor, interrupt = self._cursor(()), run.interrupt
+        stop = cursor.interrupt
+        interrupt.add_hook(stop)
+        try:
+            lent = self.copies.lend(cursor, [leaf.relation], run, build=False)
+            if not lent:
+                return None
+            source = _columns(leaf, lent[leaf.relation].text)
+            return cursor.sql(f"SELECT * FROM {source}").to_arrow_table()
+        except self._duckdb.Error as error:
+            raise self._meaning(error, interrupt) from error
+        finally:
+            interrupt.remove_hook(stop)
+            cursor.close()
+
+    def _sources(self, cursor: Any, leaves: Sequence[Leaf], run: Run) -> list[str]:
+        """What stands for each leaf in FROM."""
+        wanted = [leaf.relation for leaf in leaves if leaf.relation is not None]
+        lent = {} if self.copies is None else self.copies.lend(cursor, wanted, run)
+        sources = []
+        for number, leaf in enumerate(leaves):
+            found = None if leaf.relation is None else lent.get(leaf.relation)
+            if found is None:
+                cursor.register(f"leaf_{number}", leaf.read(run))
+                sources.append(f"leaf_{number}")
+            else:
+                sources.append(_columns(leaf, found.text))
+        return sources
 
     def _cursor(self, functions: Iterable[str]) -> Any:
         with self._opening:
@@ -75,7 +119,12 @@ class DuckEngine:
 
         self._duckdb = duckdb
         connection = duckdb.connect(":memory:", config={"threads": self._threads})
-        connection.execute(f"SET GLOBAL memory_limit = '{self._memory_limit_mb}MB'")
+        limit = self._memory_limit_mb
+        if self._make_copies is not None:
+            self.copies = self._make_copies()
+            self.copies.attach(connection.cursor())
+            limit += self.copies.bytes_max // 2**20
+        connection.execute(f"SET GLOBAL memory_limit = '{limit}MB'")
         for setting in SETTINGS:
             connection.execute(f"SET GLOBAL {setting}")
         return connection
@@ -100,7 +149,15 @@ class DuckEngine:
 
     def close(self) -> None:
         with self._opening:
+            if self.copies is not None:
+                self.copies.attach(None)
+                self.copies = None
             if self._connection is not None:
                 self._connection.close()
                 self._connection = None
                 self._registered.clear()
+
+
+def _columns(leaf: Leaf, source: str) -> str:
+    columns = ", ".join(f"s{slot} AS c{i}" for i, slot in enumerate(leaf.slots))
+    return f"(SELECT {columns} FROM {source})"

@@ -7,6 +7,7 @@ Scans of the primary key turn encoded rows into columns without a Python loop; e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
@@ -26,17 +27,31 @@ from belvedere.types import Kind, SqlType
 
 SCAN_BATCH_ROWS = 20_000
 
-Leaf = Callable[[Run], pa.Table]
+Read = Callable[[Run], pa.Table]
+
+
+@dataclass(frozen=True, slots=True)
+class Leaf:
+    """`read` gives columns c0.. ; `relation` is the table whose columnar copy, with these slots,
+    will do as well."""
+
+    name: str
+    read: Read
+    relation: int | None = None
+    slots: tuple[int, ...] = ()
 
 
 def compile_leaf(catalog: Catalog, node: n.Node) -> Leaf:
+    name = getattr(node, "name", type(node).__name__)
     if isinstance(node, n.Scan) and node.slots and node.access.index is None:
         if node.access.kind is not paths.AccessKind.KEY:
             if isinstance(catalog.get(node.relation), Table):
-                return _scanned(catalog, node)
+                whole = node.access.kind is paths.AccessKind.FULL and not node.access.ordered
+                relation = node.relation if whole and not node.access.reverse else None
+                return Leaf(name, _scanned(catalog, node), relation, node.slots)
     rows = compile_plan(catalog, node)
     types = [field.type for field in node.fields]
-    return lambda run: _fitting(list(rows(run)), types)
+    return Leaf(name, lambda run: _fitting(list(rows(run)), types))
 
 
 def _fitting(rows: list[Any], types: list[SqlType]) -> pa.Table:
@@ -47,7 +62,7 @@ def _fitting(rows: list[Any], types: list[SqlType]) -> pa.Table:
         raise NotExact(f"a value has no place in Arrow: {error}") from error
 
 
-def _scanned(catalog: Catalog, node: n.Scan) -> Leaf:
+def _scanned(catalog: Catalog, node: n.Scan) -> Read:
     compiled = compiled_table(catalog, node.relation)
     context = Context(catalog, lambda inner: compile_plan(catalog, inner))
     ranges = ranges_of(context, node.access, compiled.key)

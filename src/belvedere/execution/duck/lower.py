@@ -23,6 +23,7 @@ from belvedere.execution.duck.query import (
     Place,
     Query,
     Types,
+    leaf_place,
     named,
     one_type,
     places,
@@ -60,7 +61,8 @@ class Lowering:
             f"CAST(hex(c{i}) AS UUID) AS c{i}" if one.kind is Kind.UUID else f"c{i}"
             for i, one in enumerate(types)
         )
-        return Query(f"SELECT {columns or '*'} FROM leaf_{len(self.leaves) - 1}", types)
+        place = leaf_place(len(self.leaves) - 1)
+        return Query(f"SELECT {columns or '*'} FROM {place}", types)
 
     def scope(self, column: ColumnPlaces, outer: Outer) -> Scope:
         return Scope(column, outer, self.query, self.evaluate, self.functions)

@@ -22,6 +22,17 @@ class Query(NamedTuple):
     types: Types
 
 
+def leaf_place(number: int) -> str:
+    """Where the name of a leaf goes once it is known what it is read from. No constant in the text
+    has a null character, so a place cannot be mistaken."""
+    return f"\0leaf_{number}\0"
+
+
+def shown(text: str) -> str:
+    """The text as EXPLAIN prints it."""
+    return text.replace("\0", "")
+
+
 class Place(NamedTuple):
     """Where a column is and what type DuckDB sees there."""
 

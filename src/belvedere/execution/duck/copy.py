@@ -1,0 +1,148 @@
+"""The columnar copy of one table: its rows at a position, as a table of DuckDB.
+
+    copy_17_3 (s0, s1, s4)      relation 17, third copy of it; a column for every live slot
+
+Rows that change are deleted by primary key and added at the end, so a copy has no order. A reader
+at another position than the copy's, or with writes of its own, reads around the difference:
+
+    copy_17_3 without the keys of mask_17, and extra_17
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+
+from belvedere.catalog.model import Table
+from belvedere.catalog.relation import CompiledTable
+from belvedere.codec.arrow import rows_to_arrow
+
+
+class Images(NamedTuple):
+    """What a row of the table was and is; None: absent."""
+
+    before: bytes | None
+    after: bytes | None
+
+
+@dataclass(slots=True)
+class Copy:
+    """`pending` are the changes since that are not in DuckDB's table yet, by key."""
+
+    compiled: CompiledTable
+    name: str
+    rows: int
+    bytes: int
+    catalog_version: int
+    dead: int = 0
+    pending: dict[bytes, Images] = field(default_factory=dict)
+
+    @property
+    def relation(self) -> int:
+        return self.compiled.table.id
+
+    def note(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
+        known = self.pending.get(key)
+        self.pending[key] = Images(old if known is None else known.before, new)
+
+
+def live_slots(table: Table) -> tuple[int, ...]:
+    return tuple(column.slot for column in table.columns if not column.dropped)
+
+
+def same_rows(one: Table, other: Table) -> bool:
+    """Whether rows mean the same to both definitions: names and constraints do not matter."""
+    if one is other:
+        return True
+    shapes = [
+        [(c.slot, c.type_name, c.missing, c.dropped) for c in table.columns]
+        for table in (one, other)
+    ]
+    return shapes[0] == shapes[1] and one.primary_key == other.primary_key
+
+
+def columns_of(compiled: CompiledTable, values: list[bytes], slots: tuple[int, ...]) -> Any:
+    names = [f"s{slot}" for slot in slots]
+    return pa.Table.from_batches([rows_to_arrow(compiled.layout, values, slots, names)])
+
+
+# -- keeping it up to date -------------------------------------------------------------------------
+
+
+def create(cursor: Any, name: str, table: pa.Table) -> None:
+    cursor.register("made", table)
+    try:
+        cursor.execute(f"CREATE TABLE {name} AS SELECT * FROM made")
+    finally:
+        cursor.unregister("made")
+
+
+def apply(cursor: Any, copy: Copy) -> None:
+    """Bring the pending changes into DuckDB's table, all in one of its transactions."""
+    gone = [image.before for image in copy.pending.values() if image.before is not None]
+    come = [image.after for image in copy.pending.values() if image.after is not None]
+    cursor.execute("BEGIN")
+    try:
+        if gone:
+            _delete(cursor, copy, gone)
+        if come:
+            _insert(cursor, copy, come)
+    except BaseException:
+        cursor.execute("ROLLBACK")
+        raise
+    cursor.execute("COMMIT")
+    copy.pending.clear()
+    copy.dead += len(gone)
+    copy.rows += len(come) - len(gone)
+
+
+def _delete(cursor: Any, copy: Copy, rows: list[bytes]) -> None:
+    slots = copy.compiled.table.primary_key
+    cursor.register("gone", columns_of(copy.compiled, rows, slots))
+    try:
+        cursor.execute(f"DELETE FROM {copy.name} AS k USING gone AS m WHERE {_same_key(slots)}")
+    finally:
+        cursor.unregister("gone")
+
+
+def _insert(cursor: Any, copy: Copy, rows: list[bytes]) -> None:
+    slots = live_slots(copy.compiled.table)
+    cursor.register("come", columns_of(copy.compiled, rows, slots))
+    try:
+        cursor.execute(f"INSERT INTO {copy.name} SELECT * FROM come")
+    finally:
+        cursor.unregister("come")
+
+
+def compact(cursor: Any, copy: Copy, name: str) -> None:
+    """Make the table anew, without the places of deleted rows."""
+    cursor.execute(f"CREATE TABLE {name} AS SELECT * FROM {copy.name}")
+    cursor.execute(f"DROP TABLE {copy.name}")
+    copy.name, copy.dead = name, 0
+
+
+def _same_key(slots: Iterable[int]) -> str:
+    return " AND ".join(f"k.s{slot} = m.s{slot}" for slot in slots)
+
+
+# -- reading around it -----------------------------------------------------------------------------
+
+
+def around(cursor: Any, copy: Copy, differences: Mapping[bytes, Images]) -> str:
+    """What stands in FROM for a reader to whom some rows differ: `before` is what the copy has,
+    `after` what the reader sees."""
+    hidden = [image.before for image in differences.values() if image.before is not None]
+    added = [image.after for image in differences.values() if image.after is not None]
+    slots, key = live_slots(copy.compiled.table), copy.compiled.table.primary_key
+    columns = ", ".join(f"s{slot}" for slot in slots)
+    text = f"SELECT {columns} FROM {copy.name} AS k"
+    if hidden:
+        cursor.register(f"mask_{copy.relation}", columns_of(copy.compiled, hidden, key))
+        text += f" ANTI JOIN mask_{copy.relation} AS m ON {_same_key(key)}"
+    if added:
+        cursor.register(f"extra_{copy.relation}", columns_of(copy.compiled, added, slots))
+        text += f" UNION ALL SELECT {columns} FROM extra_{copy.relation}"
+    return f"({text})"
