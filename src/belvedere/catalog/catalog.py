@@ -59,6 +59,7 @@ class Catalog:
         self.version = objects[HEAD_ID].version
         self.compiled: dict[int, object] = {}  # what catalog.relation compiles, kept per object
         self.memo: dict[object, object] = {}  # what depends on several objects: this catalog only
+        self.roots: dict[int, object] = {}  # the same for root keys, which every write asks for
 
     @property
     def head(self) -> Head:

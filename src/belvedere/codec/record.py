@@ -22,6 +22,7 @@ from typing import NamedTuple, NoReturn
 from xxhash import xxh3_64_intdigest
 
 from belvedere import failpoints
+from belvedere.codec.keyspace import ROW_PREFIX_BYTES
 from belvedere.errors import Corruption, InvalidInput
 
 HEADER_BYTES = 64
@@ -94,42 +95,66 @@ def encode_record(
     changes: Sequence[PlainChange],
 ) -> bytes:
     """The bytes of a record. `time` is in microseconds since 1970, `transaction` has 16 bytes."""
+    return encode_hashed(position, previous_hash, catalog_version, time, transaction, changes)[0]
+
+
+def encode_hashed(
+    position: int,
+    previous_hash: int,
+    catalog_version: int,
+    time: int,
+    transaction: bytes,
+    changes: Sequence[PlainChange],
+) -> tuple[bytes, int]:
+    """The bytes of a record, and the hash the next one names as that of the record before."""
     try:
-        if len(changes) == 1:
-            relation, key, old, new = changes[0]
-            kind = UPDATE
-            if old is None:
-                kind, old = INSERT, b""
-            if new is None:
-                if kind == INSERT:
-                    _refuse_empty_change(position)
-                kind, new = DELETE, b""
-            key_end = len(key)
-            old_end = key_end + len(old)
-            new_end = old_end + len(new)
-            # One call for header and directory: this is every single-row commit.
-            body = (
-                _single.pack(
-                    _SINGLE_BYTES + new_end, position, previous_hash, catalog_version, time,
-                    transaction, 1, relation, kind, key_end, old_end, new_end,
-                )
-                + key + old + new
-            )  # fmt: skip
-        else:
-            directory, tail = _directory_and_tail(position, changes)
-            length = HEADER_BYTES + len(directory) + len(tail)
-            fields = (position, previous_hash, catalog_version, time, transaction, len(changes))
-            body = _body.pack(length, *fields) + directory + tail
+        directory, tail = _directory_and_tail(position, changes)
+        length = HEADER_BYTES + len(directory) + len(tail)
+        fields = (position, previous_hash, catalog_version, time, transaction, len(changes))
+        body = _body.pack(length, *fields) + directory + tail
         if len(transaction) != TRANSACTION_BYTES:
             raise InvalidInput("transaction id must have 16 bytes", found=len(transaction))
     except (struct.error, TypeError, ValueError) as error:
         raise InvalidInput("log record cannot be encoded", detail=str(error)) from error
-    return _hash.pack(xxh3_64_intdigest(body)) + body
+    digest = xxh3_64_intdigest(body)
+    return _hash.pack(digest) + body, digest
 
 
-def record_hash(data: bytes) -> int:
-    """The hash a record carries: what the next record names as the hash of the record before."""
-    return int.from_bytes(data[:HASH_BYTES], "little")
+def encode_single(
+    position: int,
+    previous_hash: int,
+    catalog_version: int,
+    time: int,
+    transaction: bytes,
+    stored_key: bytes,
+    old: bytes | None,
+    new: bytes | None,
+) -> tuple[bytes, int]:
+    """`encode_hashed` of one change of the row under `stored_key`, its whole key in the store:
+    most commits change one row, and this is half the cost."""
+    kind = UPDATE
+    if old is None:
+        kind, old = INSERT, b""
+    if new is None:
+        if kind == INSERT:
+            _refuse_empty_change(position)
+        kind, new = DELETE, b""
+    key_end = len(stored_key) - ROW_PREFIX_BYTES
+    old_end = key_end + len(old)
+    new_end = old_end + len(new)
+    try:
+        body = (
+            _single.pack(
+                _SINGLE_BYTES + new_end, position, previous_hash, catalog_version, time,
+                transaction, 1, int.from_bytes(stored_key[1:ROW_PREFIX_BYTES]), kind,
+                key_end, old_end, new_end,
+            )
+            + stored_key[ROW_PREFIX_BYTES:] + old + new
+        )  # fmt: skip
+    except struct.error as error:
+        raise InvalidInput("log record cannot be encoded", detail=str(error)) from error
+    digest = xxh3_64_intdigest(body)
+    return _hash.pack(digest) + body, digest
 
 
 def decode_record(data: bytes, position: int | None = None) -> Record:

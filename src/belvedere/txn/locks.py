@@ -67,8 +67,8 @@ class LockTable:
 
     def acquire(self, owner: Owner, request: LockRequest, wait_ms: int | None = None) -> bool:
         """Take the lock; True when it had to wait. The owner must not hold it already."""
-        kind, key, shared = request
-        resource = (kind, key)
+        kind, key, side = request
+        resource, shared = (kind, key), side != 0
         with self._mutex:
             if resource not in self._queues:
                 self._queues[resource] = (owner, shared)
@@ -179,13 +179,12 @@ class LockTable:
             return
         with self._mutex:
             for request in requests:
-                resource = (request.kind, request.key)
-                queue = self._queues.get(resource)
-                if queue is None:
-                    continue  # given back with the owner's other form of it
-                if isinstance(queue, tuple):
-                    del self._queues[resource]
-                    continue
+                resource = request[:2]
+                queue = self._queues.pop(resource, None)
+                if queue is None or type(queue) is tuple:
+                    continue  # held alone; or given back with the owner's other form of it
+                assert isinstance(queue, _Queue)
+                self._queues[resource] = queue
                 queue.granted = [r for r in queue.granted if r.owner != owner]
                 self._grant(resource, queue)
 

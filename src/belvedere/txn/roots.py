@@ -22,11 +22,10 @@ RootOf = Callable[[bytes, Row, Reader], bytes]
 
 def root_of(catalog: Catalog, table: int) -> RootOf | None:
     """How to find the root of this table's rows, kept per catalog; None: a row is its own root."""
-    memo_key = ("root", table)
     try:
-        return catalog.memo[memo_key]  # type: ignore[return-value]
+        return catalog.roots[table]  # type: ignore[return-value]
     except KeyError:
-        found = catalog.memo[memo_key] = _compile(catalog, table)
+        found = catalog.roots[table] = _compile(catalog, table)
         return found
 
 

@@ -38,6 +38,10 @@ from belvedere.txn.history.merge import merge_scan
 from belvedere.txn.locks import LockTable
 
 NOTHING: frozenset[bytes] = frozenset()
+# Shared and never added to: what a transaction has until it needs one of its own.
+_NO_CHANGES: dict[bytes, RowChange] = {}
+_NO_ROWS: dict[bytes, bytes | None] = {}
+_NO_RANGES: list[Range] = []
 
 
 class Savepoint(NamedTuple):
@@ -50,6 +54,7 @@ class Transaction:
     __slots__ = (
         "_changes",
         "_derived",
+        "_earlier",
         "_held",
         "_journal",
         "_locks",
@@ -59,7 +64,6 @@ class Transaction:
         "_ranges",
         "_reader",
         "_reads",
-        "_snapshots",
         "_unpreviewed",
         "ended",
         "id",
@@ -81,18 +85,20 @@ class Transaction:
         self._locks = locks
         self._participants_for = participants_for
         self.isolation = isolation
-        self.snapshot: Snapshot = protocol.snapshot()
-        self._reader: Reader = protocol.reader(self.snapshot)
-        self.id = self.snapshot.position.to_bytes(8) + suffix
-        self._snapshots = [self.snapshot]
+        self.snapshot = snapshot = protocol.snapshot()
+        self._reader: Reader = protocol.reader(snapshot)
+        self.id = snapshot[1].to_bytes(8) + suffix
+        self._earlier: tuple[Snapshot, ...] = ()  # of statements under which rows were written
         self._changes: dict[bytes, RowChange] = {}
         self._journal: list[tuple[bytes, RowChange | None]] | None = None
         self._held: dict[LockRequest, None] = {}
         self._order: SortedList[bytes] | None = None
-        self._derived: dict[bytes, bytes | None] = {}
-        self._unpreviewed: dict[bytes, bytes | None] = {}
-        self._reads: set[bytes] | None = set() if isolation.validates_reads else None
-        self._ranges: list[Range] = []
+        self._derived: dict[bytes, bytes | None] = _NO_ROWS
+        self._unpreviewed: dict[bytes, bytes | None] | None = None  # None: no preview was made
+        self._reads: set[bytes] | None = None
+        self._ranges: list[Range] = _NO_RANGES
+        if isolation.validates_reads:
+            self._reads, self._ranges = set(), []
         self.ended = False
 
     @property
@@ -172,13 +178,17 @@ class Transaction:
         item = self.catalog.get(int.from_bytes(key[1:5]))
         if not isinstance(item, Index | View):
             return False
-        if self._unpreviewed:
+        if self._unpreviewed is None or self._unpreviewed:
             self._preview()
         return True
 
     def _preview(self) -> None:
         """Derive rows from the writes since the last preview, on top of the previews so far."""
-        pending, self._unpreviewed = self._unpreviewed, {}
+        pending = self._unpreviewed
+        if pending is None:
+            pending = {change.key: change.old for change in self._changes.values()}
+            self._derived = {}
+        self._unpreviewed = {}
         changes = [RowChange(key, old, self._current(key)) for key, old in pending.items()]
         changes = [change for change in changes if change.old != change.new]
         relations = frozenset(change.relation for change in changes)
@@ -200,11 +210,13 @@ class Transaction:
 
     def lock(self, request: LockRequest) -> None:
         """Hold this lock to the end of the transaction."""
-        if request not in self._held:
-            if self.ended:
-                raise _ended()
-            self._locks.acquire(self.id, request)
-            self._held[request] = None
+        held = self._held
+        if held and request in held:
+            return
+        if self.ended:
+            raise _ended()
+        self._locks.acquire(self.id, request)
+        held[request] = None
 
     def write(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
         """Replace `old`, which the caller read through this transaction, by `new` (None:
@@ -216,7 +228,7 @@ class Transaction:
             return
         if self._journal is not None:
             self._journal.append((key, known))
-        if key not in self._unpreviewed:
+        if self._unpreviewed is not None and key not in self._unpreviewed:
             self._unpreviewed[key] = old
         if known is None:
             self._protocol.require_unchanged(key, self.snapshot)
@@ -243,10 +255,9 @@ class Transaction:
             return
         fresh = self._protocol.snapshot()
         if self._wrote_under(self.snapshot):
-            self._snapshots.append(fresh)
+            self._earlier = (*self._earlier, self.snapshot)
         else:
-            self._protocol.release(self._snapshots.pop())
-            self._snapshots.append(fresh)
+            self._protocol.release(self.snapshot)
         self.snapshot = fresh
         self._reader = self._protocol.reader(fresh)
         self._repreview()
@@ -285,8 +296,7 @@ class Transaction:
         self._repreview()
 
     def _repreview(self) -> None:
-        self._derived = {}
-        self._unpreviewed = {change.key: change.old for change in self._changes.values()}
+        self._derived, self._unpreviewed = _NO_ROWS, None
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -301,7 +311,7 @@ class Transaction:
                 Intent,
                 (
                     self.id,
-                    self._snapshots[0],
+                    self._earlier[0] if self._earlier else self.snapshot,
                     tuple(self._changes.values()),
                     frozenset(self._reads) if self._reads else NOTHING,
                     tuple(self._ranges),
@@ -321,7 +331,8 @@ class Transaction:
     def _end(self) -> None:
         self.ended = True
         self._reader, self._changes = _ENDED_READER, _NO_CHANGES
-        for snapshot in self._snapshots:
+        self._protocol.release(self.snapshot)
+        for snapshot in self._earlier:
             self._protocol.release(snapshot)
         if self._held:
             self._locks.release(self.id, self._held)
@@ -394,7 +405,6 @@ class _EndedReader:
 
 
 _ENDED_READER = _EndedReader()
-_NO_CHANGES: dict[bytes, RowChange] = {}
 
 
 def _ended() -> InvalidInput:

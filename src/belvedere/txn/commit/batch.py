@@ -21,7 +21,7 @@ from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.codec import accumulator, keyspace
-from belvedere.codec.record import PlainChange, encode_record, record_hash
+from belvedere.codec.record import encode_hashed, encode_single
 from belvedere.config import Config
 from belvedere.errors import Corruption, Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
@@ -45,8 +45,7 @@ LOG_KEY = struct.Struct(">BQ")  # keyspace.log_key without its range check
 CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
 
 Prefixes = bytes | frozenset[bytes]
-"""The relations a commit changes, by their key prefix; a single one bare. A catalog change always
-writes the head too, so it is never single."""
+"""The relations a commit changes, by their key prefix; a single one bare."""
 
 
 class BatchCommit:
@@ -158,7 +157,7 @@ class BatchCommit:
             if failpoints.armed:
                 failpoints.hit("maintain.before_write")
             successor = last._replace(batch=last.batch + 1)
-            self._write(batch, successor, lambda: self._old_values(batch), 0)
+            self._write(batch, successor, (), batch, 0)
             if failpoints.armed:
                 failpoints.hit("maintain.after_write")
         finally:
@@ -169,7 +168,7 @@ class BatchCommit:
     # -- inside the section -------------------------------------------------------------------
 
     def _enter(self) -> None:
-        if not self._section.acquire(blocking=False):
+        if not self._section.acquire(False):
             self._wait_for_section()
         group = self._group
         if self._failure is not None or self._shut or (group and group.failure):
@@ -194,53 +193,67 @@ class BatchCommit:
             ) from failure
 
     def _append(self, intent: Intent, time: int) -> Snapshot:
-        batch_number, position, catalog, last_hash = self._visibility.written
+        batch_number, position, before, last_hash = self._visibility.written
         position += 1
-        changes = intent.changes
+        catalog = before
+        transaction, snapshot, changes, _, _, _, _ = intent
         if self._undo:
             self._require_no_conflict(intent)
-        if catalog is not intent.snapshot.catalog:
+        if catalog is not snapshot.catalog:
             self._require_same_objects(intent, catalog)
         if len(changes) == 1:  # every single-row commit: no sets, no comprehensions
-            ((key, old, new, _),) = changes
+            key, old, new, _ = changes[0]
             prefixes: Prefixes = key[:PREFIX]
-            logged: Sequence[PlainChange] = (
-                (int.from_bytes(key[1:PREFIX]), key[PREFIX:], old, new),
-            )
             batch: list[Write] = [(key, new)]
             if prefixes == CATALOG_PREFIX:
                 catalog = changed_catalog(catalog, changes)
+            record, digest = encode_single(
+                position, last_hash, catalog.version, time, transaction, key, old, new
+            )
         else:
             prefixes = frozenset([key[:PREFIX] for key, _, _, _ in changes])
-            logged = [(int.from_bytes(k[1:PREFIX]), k[PREFIX:], o, n) for k, o, n, _ in changes]
             batch = [(key, new) for key, _, new, _ in changes]
             if CATALOG_PREFIX in prefixes:
                 catalog = changed_catalog(catalog, changes)
+            logged = [(int.from_bytes(k[1:PREFIX]), k[PREFIX:], o, n) for k, o, n, _ in changes]
+            record, digest = encode_hashed(
+                position, last_hash, catalog.version, time, transaction, logged
+            )
+        batch.append((LOG_KEY.pack(keyspace.LOG, position), record))
         participants = catalog.memo.get(prefixes)
         if participants is None:
             participants = self._participants(catalog, prefixes)
-        record = encode_record(
-            position, last_hash, catalog.version, time, intent.transaction, logged
-        )
-        batch.append((LOG_KEY.pack(keyspace.LOG, position), record))
-        derived: list[Write] = []
+        derived: Sequence[Write] = ()
         if participants:
             derived = self._derive(participants, changes, catalog)  # type: ignore[arg-type]
             batch += derived
-        successor = make(Snapshot, (batch_number + 1, position, catalog, record_hash(record)))
-        schema_change = failpoints.armed and catalog is not self._visibility.written.catalog
-        if schema_change:
-            self._show_early(catalog)
-        self._write(batch, successor, lambda: self._images(changes, derived), 1)
-        if schema_change:
-            failpoints.hit("catalog.after")
-        self._outcomes[intent.transaction] = position
+        successor = make(Snapshot, (batch_number + 1, position, catalog, digest))
+        if catalog is not before:
+            self._write_schema(batch, successor, changes, derived)
+        else:
+            try:
+                self._visibility.write(batch, successor, changes, derived, 1)
+            except BaseException as error:
+                self._end_writing(error, batch)
+                raise
+        self._outcomes[transaction] = position
         return successor
 
-    def _show_early(self, catalog: Catalog) -> None:
-        """A planted bug: readers plan with a catalog whose data is not written yet."""
-        if failpoints.planted("catalog_before_data"):
-            self._visibility.published = self._visibility.published._replace(catalog=catalog)
+    def _write_schema(
+        self,
+        batch: Sequence[Write],
+        successor: Snapshot,
+        changes: Sequence[RowChange],
+        derived: Sequence[Write],
+    ) -> None:
+        if failpoints.armed and failpoints.planted("catalog_before_data"):
+            # A planted bug: readers plan with a catalog whose data is not written yet.
+            early = self._visibility.published._replace(catalog=successor.catalog)
+            self._visibility.published = early
+        self._write(batch, successor, changes, derived, 1)
+        self._visibility.note_catalog(successor)
+        if failpoints.armed:
+            failpoints.hit("catalog.after")
 
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         if key not in self._undo:
@@ -304,37 +317,43 @@ class BatchCommit:
         for participant in participants:
             participant.writes(changes, before, writer)
         derived = writer.writes()
-        overlay = {change.key: change.new for change in changes}
-        overlay.update(derived)
-        after = OverlayReader(before, overlay, before.position + 1, catalog)
+        after: OverlayReader | None = None
         for participant in participants:
-            participant.check(changes, after)
+            if getattr(participant, "checks", True):
+                if after is None:
+                    overlay = {change.key: change.new for change in changes}
+                    overlay.update(derived)
+                    after = OverlayReader(before, overlay, before.position + 1, catalog)
+                participant.check(changes, after)
         return derived
 
     def _write(
         self,
         batch: Sequence[Write],
         successor: Snapshot,
-        images: Callable[[], Sequence[tuple[bytes, bytes | None]]],
+        changes: Sequence[RowChange],
+        derived: Sequence[Write],
         own: int,
     ) -> None:
         try:
-            self._visibility.write(batch, successor, images, own)
-        except InvalidInput:
-            raise  # refused by the store: nothing happened
-        except Error as error:
+            self._visibility.write(batch, successor, changes, derived, own)
+        except BaseException as error:
+            self._end_writing(error, batch)
+            raise
+
+    def _end_writing(self, error: BaseException, batch: Sequence[Write]) -> None:
+        """After a failed write. Whether the position is taken may not be known, so nobody may take
+        it again."""
+        if isinstance(error, InvalidInput):
+            return  # refused by the store: nothing happened
+        self._failure = Unavailable("a commit was interrupted")
+        if isinstance(error, Error):
             self._failure = Unavailable(
                 "the store could not be written", sqlstate=error.sqlstate, detail=error.message
             )
-            self._visibility.end_waits()
-            if self._may_be_there(batch[0]):
-                raise unknown_outcome("the log could not be written", error) from error
-            raise
-        except BaseException:
-            # Interrupted: whether the position is taken is not known, so nobody may take it again.
-            self._failure = Unavailable("a commit was interrupted")
-            self._visibility.end_waits()
-            raise
+        self._visibility.end_waits()
+        if isinstance(error, Error) and self._may_be_there(batch[0]):
+            raise unknown_outcome("the log could not be written", error) from error
 
     def _may_be_there(self, first: Write) -> bool:
         """Whether a failed batch, which begins with `first`, was written all the same."""
@@ -342,16 +361,6 @@ class BatchCommit:
             return self._store.get(first[0]) == first[1]
         except Error:
             return True
-
-    def _images(
-        self, changes: tuple[RowChange, ...], derived: list[Write]
-    ) -> Sequence[tuple[bytes, bytes | None]]:
-        base = [(change.key, change.old) for change in changes]
-        return base + self._old_values(derived) if derived else base
-
-    def _old_values(self, batch: Sequence[Write]) -> list[tuple[bytes, bytes | None]]:
-        keys = [key for key, _ in batch]
-        return list(zip(keys, self._store.multi_get(keys), strict=True))
 
 
 class DerivedRows:
@@ -370,8 +379,9 @@ class DerivedRows:
         self._rows[key] = None
 
     def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
-        stored = self._rows[key] if key in self._rows else self._reader.get(key)
-        self._rows[key] = accumulator.add(stored, payload, amounts)
+        rows = self._rows
+        stored = rows[key] if key in rows else self._reader.get(key)
+        rows[key] = accumulator.add(stored, payload, amounts)
 
     def writes(self) -> list[Write]:
         return list(self._rows.items())

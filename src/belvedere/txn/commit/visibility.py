@@ -13,22 +13,19 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from belvedere import failpoints
 from belvedere.errors import InvalidInput
 from belvedere.kv.batch import BatchStore, Write
-from belvedere.txn.border import Snapshot
+from belvedere.txn.border import RowChange, Snapshot
 from belvedere.txn.history.readers import SnapshotReader
 from belvedere.txn.history.undo import UndoIndex
-
-Images = Callable[[], Sequence[tuple[bytes, bytes | None]]]
-"""Old values of the keys about to be written; called only when somebody may want them."""
 
 
 class Visibility:
     def __init__(self, store: BatchStore, undo: UndoIndex, start: Snapshot, *, hold: bool) -> None:
-        self._store = store
+        self.store = store
         self.undo = undo
         self.latch = threading.Lock()
         self.published = start
@@ -36,8 +33,8 @@ class Visibility:
         self._hold = hold  # written batches stay hidden until publish() is called
         self._hidden: deque[Snapshot] = deque()
         self._open: dict[int, int] = {}  # how many snapshots of each batch
-        self._snapshots: dict[int, Snapshot] = {}
-        self._open_count = 0
+        self._catalogs = [(start.batch, start.catalog.version)]  # since when each is published
+        self.open_count = 0
         self._moved = threading.Condition()
         self._waiting = 0
         self._ended = False
@@ -48,82 +45,113 @@ class Visibility:
         """A snapshot of what is published now; to be given back."""
         with self.latch:
             snapshot = self.published
-            count = self._open.get(snapshot.batch, 0)
-            if not count:
-                self._snapshots[snapshot.batch] = snapshot
-            self._open[snapshot.batch] = count + 1
-            self._open_count += 1
+            batch = snapshot[0]
+            self._open[batch] = self._open.get(batch, 0) + 1
+            self.open_count += 1
         return snapshot
 
     def release(self, snapshot: Snapshot) -> None:
         with self.latch:
-            self._open_count -= 1
-            left = self._open[snapshot.batch] - 1
+            self.open_count -= 1
+            batch = snapshot[0]
+            left = self._open.pop(batch) - 1
             if left:
-                self._open[snapshot.batch] = left
-            else:
-                del self._open[snapshot.batch], self._snapshots[snapshot.batch]
-                if self.undo.entries:
-                    self._purge()
+                self._open[batch] = left
+            elif self.undo.entries:
+                self._purge()
 
     def reader(self, snapshot: Snapshot) -> SnapshotReader:
-        return SnapshotReader(self._store, self.undo, self.latch, snapshot)
+        return SnapshotReader(self, snapshot)
+
+    def note_catalog(self, state: Snapshot) -> None:
+        """Remember that snapshots from this one on plan with its catalog."""
+        with self.latch:
+            self._catalogs.append((state.batch, state.catalog.version))
 
     @property
     def oldest_catalog_version(self) -> int:
         """The oldest catalog version an open snapshot, or a reader from now on, plans with."""
         with self.latch:
-            versions = [snapshot.catalog.version for snapshot in self._snapshots.values()]
-            return min(versions, default=self.published.catalog.version)
-
-    @property
-    def open_count(self) -> int:
-        return self._open_count
+            oldest = min(self._open, default=self.published.batch)
+            while len(self._catalogs) > 1 and self._catalogs[1][0] <= oldest:
+                self._catalogs.pop(0)
+            return self._catalogs[0][1]
 
     # -- writing ------------------------------------------------------------------------------
 
-    def write(self, batch: Sequence[Write], successor: Snapshot, images: Images, own: int) -> None:
-        """Write a batch that makes `successor` the newest state. `own` is how many open snapshots
-        belong to the writer, who will not read through them again."""
+    def write(
+        self,
+        batch: Sequence[Write],
+        successor: Snapshot,
+        changes: Sequence[RowChange],
+        derived: Sequence[Write],
+        own: int,
+    ) -> None:
+        """Write a batch, made of changes and derived rows, that makes `successor` the newest
+        state. `own` is how many open snapshots belong to the writer, who will not read through
+        them again."""
         with self.latch:
             if failpoints.armed:
-                self._write_with_failpoints(batch, successor, images)
+                self._write_with_failpoints(batch, successor, changes, derived)
+            elif self._hold or self.open_count > own:
+                self._write_undoably(batch, successor, changes, derived)
             else:
-                kept = self._hold or self._open_count > own
-                if kept:
-                    self.undo.publish(successor.batch, successor.position, images())
-                try:
-                    self._store.write(batch)
-                except InvalidInput:
-                    # Refused, so nothing is there. After any other failure the batch may be there,
-                    # and stays hidden.
-                    if kept:
-                        self.undo.withdraw(successor.batch)
-                    raise
+                self.store.write(batch)
             self.written = successor
             if self._hold:
                 self._hidden.append(successor)
                 return
             self.published = successor
-        self._announce()
+        if self._waiting:
+            self._announce()
+
+    def _write_undoably(
+        self,
+        batch: Sequence[Write],
+        successor: Snapshot,
+        changes: Sequence[RowChange],
+        derived: Sequence[Write],
+    ) -> None:
+        self.undo.publish(successor.batch, successor.position, self._images(changes, derived))
+        try:
+            self.store.write(batch)
+        except InvalidInput:
+            # Refused, so nothing is there. After any other failure the batch may be there, and
+            # stays hidden.
+            self.undo.withdraw(successor.batch)
+            raise
+
+    def _images(
+        self, changes: Sequence[RowChange], derived: Sequence[Write]
+    ) -> list[tuple[bytes, bytes | None]]:
+        """Old values of the keys about to be written."""
+        images = [(change.key, change.old) for change in changes]
+        if derived:
+            keys = [key for key, _ in derived]
+            images += zip(keys, self.store.multi_get(keys), strict=True)
+        return images
 
     def _write_with_failpoints(
-        self, batch: Sequence[Write], successor: Snapshot, images: Images
+        self,
+        batch: Sequence[Write],
+        successor: Snapshot,
+        changes: Sequence[RowChange],
+        derived: Sequence[Write],
     ) -> None:
         skipped = failpoints.planted("undo_skipped")
         late = failpoints.planted("undo_after_write")
         failpoints.hit("commit.before_undo")
-        old = images()
+        old = self._images(changes, derived)
         if not skipped and not late:
             self.undo.publish(successor.batch, successor.position, old)
         try:
             failpoints.hit("commit.before_write")
             if failpoints.planted("torn_batch"):
-                self._store.write(batch[:2])
+                self.store.write(batch[:2])
                 failpoints.hit("commit.after_write")
-                self._store.write(batch[2:])
+                self.store.write(batch[2:])
             else:
-                self._store.write(batch)
+                self.store.write(batch)
         except InvalidInput:
             if not skipped and not late:
                 self.undo.withdraw(successor.batch)
@@ -140,7 +168,8 @@ class Visibility:
             while self._hidden and self._hidden[0].batch <= through.batch:
                 self.published = self._hidden.popleft()
             self._purge()
-        self._announce()
+        if self._waiting:
+            self._announce()
         if failpoints.armed:
             failpoints.hit("publish.after")
 
@@ -154,9 +183,8 @@ class Visibility:
     # -- waiting ------------------------------------------------------------------------------
 
     def _announce(self) -> None:
-        if self._waiting:
-            with self._moved:
-                self._moved.notify_all()
+        with self._moved:
+            self._moved.notify_all()
 
     def wait_past(self, position: int, timeout_s: float | None) -> bool:
         """Block until something after `position` is published; False when the time is up, or when

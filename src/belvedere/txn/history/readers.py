@@ -9,7 +9,7 @@ import threading
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.kv.batch import SCAN_BATCH_ROWS, BatchStore, Pair
@@ -20,42 +20,35 @@ from belvedere.txn.history.undo import UndoIndex
 T = TypeVar("T")
 
 
+class Home(Protocol):
+    """Where snapshots are read: `txn.commit.visibility`, which makes the readers."""
+
+    store: BatchStore
+    undo: UndoIndex
+    latch: threading.Lock
+
+
 class SnapshotReader:
     """The store as of a snapshot: what it holds now, with later batches undone."""
 
-    __slots__ = (
-        "_batch",
-        "_get",
-        "_latch",
-        "_store",
-        "_undo",
-        "_undo_entries",
-        "catalog",
-        "position",
-    )
+    __slots__ = ("_batch", "_get", "_home", "_undo", "catalog", "position")
 
-    def __init__(
-        self, store: BatchStore, undo: UndoIndex, latch: threading.Lock, snapshot: Snapshot
-    ) -> None:
-        self._store = store
-        self._get = store.get
-        self._undo = undo
-        self._undo_entries = undo.entries
-        self._latch = latch
-        self._batch = snapshot.batch
-        self.position = snapshot.position
-        self.catalog: Catalog = snapshot.catalog
+    def __init__(self, home: Home, snapshot: Snapshot) -> None:
+        self._batch, self.position, self.catalog, _ = snapshot
+        self._home = home
+        self._get = home.store.get
+        self._undo = home.undo.entries
 
     def get(self, key: bytes) -> bytes | None:
         stored = self._get(key)
-        if key in self._undo_entries:  # after the store: see UndoIndex
-            return self._undo.value_at(key, self._batch, stored)
+        if key in self._undo:  # after the store: see UndoIndex
+            return self._home.undo.value_at(key, self._batch, stored)
         return stored
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        stored = self._store.multi_get(keys)
-        if self._undo_entries:
-            value_at, batch = self._undo.value_at, self._batch
+        stored = self._home.store.multi_get(keys)
+        if self._undo:
+            value_at, batch = self._home.undo.value_at, self._batch
             return [value_at(key, batch, value) for key, value in zip(keys, stored, strict=True)]
         return stored
 
@@ -70,7 +63,7 @@ class SnapshotReader:
     ) -> Iterator[list[Pair]]:
         if limit is not None:
             batch_rows = min(batch_rows, max(limit, 1))
-        batches = self._store.scan(start, end, reverse=reverse, batch_rows=batch_rows)
+        batches = self._home.store.scan(start, end, reverse=reverse, batch_rows=batch_rows)
         first = next(batches, None)  # opens the iterator before the undo index is looked at
         overlay = self._overlay(start, end)
         return merge_scan(_chain(first, batches), overlay, reverse=reverse, limit=limit)
@@ -78,7 +71,7 @@ class SnapshotReader:
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        values = self._store.scan_values(start, end, batch_rows=batch_rows)
+        values = self._home.store.scan_values(start, end, batch_rows=batch_rows)
         first = next(values, None)
         if not self._overlay(start, end):
             return _chain(first, values)
@@ -86,10 +79,10 @@ class SnapshotReader:
         return ([value for _, value in batch] for batch in pairs)
 
     def _overlay(self, start: bytes, end: bytes) -> Overlay:
-        if not self._undo_entries:
+        if not self._undo:
             return {}
-        with self._latch:
-            return self._undo.images(start, end, self._batch)
+        with self._home.latch:
+            return self._home.undo.images(start, end, self._batch)
 
 
 class NewestReader:
