@@ -65,6 +65,7 @@ PARTS = (
     Part("session"),
     Part("interfaces"),
     Part("remote"),
+    Part("pipeline", fast=False),
     Part("benchmarks", fast=False),
     Part("slt", fast=False),
     Part("properties", fast=False),

@@ -17,31 +17,26 @@ import struct
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Self, TypeVar
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import CATALOG_RELATION, Index, State, Table, View
+from belvedere.catalog.model import Index, State, Table, View
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec import keyspace
-from belvedere.config import Config, Durability
-from belvedere.errors import Error, InvalidInput, Retry, Unavailable
+from belvedere.config import Config
+from belvedere.errors import Error, Retry, Unavailable
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
-from belvedere.kv.rocksdb import RocksStore
-from belvedere.txn import anchor, constraints, token
-from belvedere.txn.backup import back_up, restore
+from belvedere.txn import constraints, token
+from belvedere.txn.backup import restore
 from belvedere.txn.border import SNAPSHOT, Committed, Isolation, Participant, Reader
-from belvedere.txn.commit.batch import BatchCommit
-from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.history.past import PastReader
-from belvedere.txn.history.undo import UndoIndex
-from belvedere.txn.identity import SCRATCH_DIRECTORY
+from belvedere.txn.commit.engine import BatchEngine
+from belvedere.txn.engine import Engine
 from belvedere.txn.locks import LockTable
-from belvedere.txn.log import Log
 from belvedere.txn.recovery import OpenStore, open_directory, open_memory
 from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
@@ -73,27 +68,21 @@ class Database(ViewHost):
         """`compile_expression` and `bind` make SQL text of the catalog work: index expressions and
         view definitions."""
         self.config = config
-        self._opened = opened
-        self._random = random
         self._compile_expression = compile_expression
         self.keeper = Keeper(bind, self._index_participants)
         self.view_errors: dict[int, Error] = {}
         self._worker: Worker | None = None
-        self.store: BatchStore = opened.store
-        synced = opened.anchor is not None and config.durability is Durability.FULL
-        undo = UndoIndex(config.undo_bytes_in_memory_max, self._scratch_opener())
-        self.visibility = Visibility(opened.store, undo, opened.written, hold=synced)
-        self.log = Log(opened.store, self.visibility, config.log_retention_records_max)
-        self.locks = LockTable(config.lock_wait_ms_max)
-        self.commits = BatchCommit(
-            opened.store,
-            self.visibility,
-            config=config,
+        self.engine: Engine = BatchEngine(
+            opened,
+            config,
             clock_us=clock_us,
             participants_for=self.participants_for,
-            anchor=self._anchor if synced else None,
             housekeeping=self._trim_by_itself,
         )
+        self.commits = self.engine.commits
+        self.log = self.engine.log
+        self.visibility = self.engine.visibility
+        self.locks = LockTable(config.lock_wait_ms_max)
         self.sequences = Sequences(self.run)
         self._suffix = random(4)
         self._suffix_numbers = itertools.count()
@@ -136,13 +125,8 @@ class Database(ViewHost):
         """A transaction that sees at least position `at_least`."""
         if self._closed:
             raise Unavailable("the database is closed", sqlstate="08003")
-        if (
-            at_least
-            and at_least > self.position
-            and not self.visibility.wait_past(at_least - 1, wait_s)
-        ):
-            self.commits.require_writable()  # what was written before a failure never shows
-            raise Unavailable("the position did not come in time", sqlstate="57014")
+        if at_least:
+            self.engine.reach(at_least, wait_s)
         return Transaction(
             self.commits, self.locks, self.participants_for, self._next_suffix(), isolation
         )
@@ -243,59 +227,45 @@ class Database(ViewHost):
         catalog = self.catalog
         return compiled_table(catalog, catalog.expect(Table, name, schema).id)
 
+    @property
+    def store(self) -> BatchStore:  # type: ignore[override]
+        return self.engine.store
+
     # -- positions, tokens, outcomes ----------------------------------------------------------
 
     @property
     def incarnation(self) -> int:
-        return self._opened.incarnation
+        return self.engine.incarnation
+
+    @property
+    def store_id(self) -> bytes:
+        return self.engine.identity.store_id
 
     def token(self, position: int) -> str:
         """What a client shows elsewhere to see at least `position`."""
         if failpoints.armed and failpoints.planted("token_ahead"):
             position = self.commits.newest.position + 1
-        identity = self._opened.identity
+        identity = self.engine.identity
         return token.issue(
             token.Token(identity.store_id, self.incarnation, position), identity.secret
         )
 
     def position_of(self, text: str) -> int:
         """The position a token stands for; refused when it is not one of ours."""
-        identity = self._opened.identity
+        identity = self.engine.identity
         expected = token.Token(identity.store_id, self.incarnation, self.position)
         return token.accept(text, expected, identity.secret)
 
     def outcome(self, transaction: bytes) -> int | None:
         """The position at which a transaction committed, or None when it did not. Unavailable
         (08007) when the log does not reach back to where it began."""
-        known = self.commits.outcome(transaction)
-        if known is not None and known > self.position:
-            raise Unavailable("outcome is unknown: not durable yet", sqlstate="08007")
-        if known is not None:
-            return known
-        if len(transaction) != 16:
-            raise InvalidInput("not a transaction id", sqlstate="22023")
-        began = int.from_bytes(transaction[:8])
-        if began > self.position:
-            return None
-        if began + 1 < self.log.first:
-            raise Unavailable("outcome is unknown: the log was trimmed past it", sqlstate="08007")
-        for record in self.log.read(began):
-            if record.transaction == transaction:
-                return record.position
-        return None
+        return self.engine.outcome(transaction)
 
     # -- the past -----------------------------------------------------------------------------
 
-    @contextmanager
-    def as_of(self, position: int) -> Iterator[Reader]:
+    def as_of(self, position: int) -> AbstractContextManager[Reader]:
         """A reader of base tables at a past position that the log still reaches."""
-        pin = self.log.pin(position)
-        try:
-            with self.begin(at_least=position) as newest:
-                records = self.log.read(position, newest.position)
-                yield PastReader(newest, records, position)
-        finally:
-            self.log.unpin(pin)
+        return self.engine.as_of(position, self.begin)
 
     def trim(self, through: int | None = None) -> int:
         """Forget the log up to `through`, by default all but the retention minimum; then the rows
@@ -313,13 +283,9 @@ class Database(ViewHost):
             self.trim()
 
     def _forget_dropped(self) -> None:
-        oldest = next(iter(self.log.read(self.log.first - 1, self.log.first)), None)
-        if oldest is None:
+        floor = self.engine.dropped_floor()
+        if floor is None:
             return
-        reached = oldest.catalog_version
-        if any(change.relation == CATALOG_RELATION for change in oldest.changes()):
-            reached -= 1  # the state before the oldest record can be read too
-        floor = min(reached, self.visibility.oldest_catalog_version)
         gone = [
             item.id
             for item in self.catalog.objects.values()
@@ -327,7 +293,7 @@ class Database(ViewHost):
         ]
         # Rows first: after a crash in between, the next trim finds the object and does it again.
         for id_ in gone:
-            self.store.delete_range(*keyspace.relation_range(id_))
+            self.engine.erase(*keyspace.relation_range(id_))
         if gone:
             self.change_schema(
                 lambda edit: edit.remove(id_ for id_ in gone if edit.catalog.get(id_) is not None)
@@ -335,7 +301,7 @@ class Database(ViewHost):
 
     def back_up(self, destination: Path) -> int:
         """Copy the store, while it is in use, to a new directory; returns the copy's position."""
-        return back_up(self._opened, self.commits, destination)
+        return self.engine.back_up(destination)
 
     # -- the end ------------------------------------------------------------------------------
 
@@ -345,11 +311,8 @@ class Database(ViewHost):
             if self._closed:
                 return
             self._closed = True
-        self.visibility.end_waits()
-        if self._worker is not None:
-            self._worker.join()
-        self.commits.shut()
-        self._opened.close(self.commits.newest, failed=self.commits.failed)
+        worker = self._worker
+        self.engine.close(worker.join if worker is not None else lambda: None)
 
     def __enter__(self) -> Self:
         return self
@@ -359,18 +322,9 @@ class Database(ViewHost):
 
     # -- wiring -------------------------------------------------------------------------------
 
-    def _anchor(self, position: int, hash_: int) -> None:
-        self._opened.write_anchor(position, hash_, anchor.State.OPEN)
-
     def _next_suffix(self) -> bytes:
         """What makes a transaction id unique: 4 random bytes of this process, and a count."""
         return _SUFFIX.pack(self._suffix, next(self._suffix_numbers) & 0xFFFFFFFF)
-
-    def _scratch_opener(self) -> Callable[[], BatchStore]:
-        directory = self._opened.directory
-        if directory is None:
-            return MemoryStore
-        return lambda: RocksStore.open(directory / SCRATCH_DIRECTORY, create=True)
 
 
 def participants(

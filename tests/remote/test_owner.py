@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 import belvedere
-from belvedere.errors import Unavailable
+from belvedere.errors import InvalidInput, Unavailable
 from belvedere.remote.client import ask, is_reachable
 from belvedere.remote.frames import SOCKET_FILE, Reply, Request, socket_address
 
@@ -69,7 +69,10 @@ def test_only_the_owner_of_the_directory_may_connect(shop: Path) -> None:
 
 def test_a_frame_of_four_gigabytes_is_refused_before_it_is_read(shop: Path) -> None:
     with belvedere.connect(str(shop)):
-        assert raw(shop, struct.pack(">I", 0xFFFFFFFF) + b"x" * 100) == b""
+        answer = raw(shop, struct.pack(">I", 0xFFFFFFFF) + b"x" * 100)
+        reply = msgspec.msgpack.decode(answer[4:], type=Reply)
+        assert reply.failure is not None
+        assert (reply.failure.message, reply.failure.sqlstate) == ("frame is too long", "08P01")
         assert ask(shop, Request("position")) == 0
 
 
@@ -85,12 +88,12 @@ def test_garbage_gets_one_error_and_changes_nothing(shop: Path, data: bytes) -> 
 
 def test_unknown_requests_and_bad_arguments_are_refused_by_name(shop: Path, tmp_path: Path) -> None:
     with belvedere.connect(str(shop)):
-        with pytest.raises(Unavailable, match="unknown request"):
+        with pytest.raises(InvalidInput, match="unknown request"):
             ask(shop, Request("drop everything"))
-        with pytest.raises(Unavailable, match="absolute destination"):
+        with pytest.raises(InvalidInput, match="absolute destination"):
             ask(shop, Request("backup", {"destination": "relative"}))
         (tmp_path / "there").mkdir()
-        with pytest.raises(Unavailable, match="exists already"):
+        with pytest.raises(InvalidInput, match="exists already"):
             ask(shop, Request("backup", {"destination": str(tmp_path / "there")}))
 
 

@@ -2,7 +2,7 @@
 
 One thread accepts, one thread serves each connection. The socket can be opened by the owner of the
 directory only (mode 0600). Verbs are a table; a peer that sends anything else gets one error, and a
-peer that breaks the framing is hung up on.
+peer that breaks the framing gets one error and is hung up on.
 """
 
 from __future__ import annotations
@@ -11,49 +11,41 @@ import contextlib
 import os
 import socket
 import threading
-from collections.abc import Callable
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput
+from belvedere.interfaces.verbs.leases import Leases
+from belvedere.interfaces.verbs.serving import Arguments, Peer, Serving, Stream, Upload
 from belvedere.remote.frames import (
     SOCKET_FILE,
     Failure,
     Reply,
     Request,
+    failure_of,
     receive,
     send,
     socket_address,
 )
+from belvedere.session.shared import Shared
 
-PEER_TIMEOUT_S = 60.0
-Arguments = dict[str, str | int | None]
-Verb = Callable[[Database, Arguments], str | int | None]
-
-
-def _back_up(database: Database, arguments: Arguments) -> int:
-    destination = arguments.get("destination")
-    if not isinstance(destination, str) or not os.path.isabs(destination):
-        raise InvalidInput("backup needs an absolute destination", sqlstate="22023")
-    return database.back_up(Path(destination))
-
-
-def _position(database: Database, arguments: Arguments) -> int:
-    return database.position
-
-
-VERBS: dict[str, Verb] = {"backup": _back_up, "position": _position}
+PEER_TIMEOUT_S = 3600.0
 
 
 class Owner:
     """Answers for an open database until `close`."""
 
-    def __init__(self, database: Database, directory: Path) -> None:
-        self._database = database
+    def __init__(self, database: Database, shared: Shared, directory: Path) -> None:
+        self._serving = Serving(database, shared, directory, Leases(database))
         self._path = directory / SOCKET_FILE
         self._path.unlink(missing_ok=True)
+        self._connections: set[socket.socket] = set()
+        self._threads: set[threading.Thread] = set()
+        self._mutex = threading.Lock()
         self._listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         before = os.umask(0o177)
         try:
@@ -61,15 +53,23 @@ class Owner:
                 self._listener.bind(address)
         finally:
             os.umask(before)
-        self._listener.listen(8)
+        self._listener.listen(64)
         self._thread = threading.Thread(target=self._accept, name="belvedere owner", daemon=True)
         self._thread.start()
 
     def close(self) -> None:
-        with contextlib.suppress(OSError):  # not connected is what a listener always is
-            self._listener.shutdown(socket.SHUT_RDWR)
+        """Hang up on everybody, wait for what they have begun, and give back what they held."""
+        _shut(self._listener)
         self._listener.close()
         self._thread.join()
+        with self._mutex:
+            threads = list(self._threads)
+            for connection in self._connections:
+                _shut(connection)
+        for thread in threads:
+            if thread is not threading.current_thread():
+                thread.join()
+        self._serving.leases.close()
         self._path.unlink(missing_ok=True)
 
     def _accept(self) -> None:
@@ -78,25 +78,98 @@ class Owner:
                 connection, _ = self._listener.accept()
             except OSError:
                 return  # closed
-            threading.Thread(target=self._serve, args=(connection,), daemon=True).start()
+            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            with self._mutex:
+                self._connections.add(connection)
+                self._threads.add(thread)
+            thread.start()
 
     def _serve(self, connection: socket.socket) -> None:
-        with connection:
+        peer = Peer(self._serving)
+        try:
             connection.settimeout(PEER_TIMEOUT_S)
-            try:
-                while (data := receive(connection)) is not None:
-                    send(connection, self._answer(data))
-            except (Error, OSError):
-                return  # a peer that breaks the framing, or is gone, is owed nothing
+            while (data := receive(connection)) is not None:
+                self._answer(connection, peer, data)
+        except Error as error:
+            with contextlib.suppress(OSError):  # it may be gone: it is owed nothing
+                send(connection, Reply(failure=failure_of(error)))
+        except OSError:
+            return
+        finally:
+            peer.close()
+            with self._mutex:
+                self._connections.discard(connection)
+                self._threads.discard(threading.current_thread())
+            connection.close()
 
-    def _answer(self, data: bytes) -> Reply:
+    def _answer(self, connection: socket.socket, peer: Peer, data: bytes) -> None:
         try:
             request = msgspec.msgpack.decode(data, type=Request)
-            verb = VERBS.get(request.verb)
-            if verb is None:
-                raise InvalidInput("unknown request", sqlstate="0A000", verb=request.verb[:80])
-            return Reply(value=verb(self._database, request.arguments))
         except msgspec.MsgspecError as error:
-            return Reply(failure=Failure("not a request", "08P01", detail=str(error)[:200]))
+            failure = Failure("not a request", "08P01", detail=str(error)[:200])
+            send(connection, Reply(failure=failure))
+            return
+        upload = _Uploading(connection) if request.upload else None
+        try:
+            answer = _run(peer, request, upload)
+            if not isinstance(answer, Stream):
+                send(connection, Reply(value=answer))
+                return
         except Error as error:
-            return Reply(failure=Failure(error.message, error.sqlstate, error.detail, error.hint))
+            if upload is not None:
+                upload.drain()
+            send(connection, Reply(failure=failure_of(error)))
+            return
+        _stream(connection, answer)
+
+
+def _run(peer: Peer, request: Request, upload: _Uploading | None) -> Any:
+    from belvedere.interfaces.verbs.table import VERBS  # heavy
+
+    verb = VERBS.get(request.verb)
+    if verb is None:
+        raise InvalidInput("unknown request", sqlstate="0A000", verb=request.verb[:80])
+    answer = verb(peer, Arguments(request.arguments, None if upload is None else upload.begun()))
+    if upload is not None:
+        upload.drain()
+    return answer
+
+
+def _stream(connection: socket.socket, answer: Stream) -> None:
+    """The batches, then whether they are all there. A failure on the way ends the stream."""
+    from belvedere.remote.streams import FrameSink, write_batches  # heavy
+
+    send(connection, Reply(value=answer.value, download=True))
+    sink = FrameSink(connection)
+    last = Reply()
+    try:
+        write_batches(sink, answer.schema, answer.batches)
+    except Error as error:
+        last = Reply(failure=failure_of(error))
+    finally:
+        if isinstance(answer.batches, Generator):
+            answer.batches.close()  # gives back the lease also when the peer is gone
+    sink.finish()
+    send(connection, last)
+
+
+class _Uploading:
+    """The rows that come with a request."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        from belvedere.remote.streams import FrameSource  # heavy
+
+        self._source = FrameSource(connection)
+
+    def begun(self) -> Upload:
+        from belvedere.remote.streams import read_batches  # heavy
+
+        return Upload(*read_batches(self._source))
+
+    def drain(self) -> None:
+        self._source.drain()
+
+
+def _shut(connection: socket.socket) -> None:
+    with contextlib.suppress(OSError):  # not connected is what a listener always is
+        connection.shutdown(socket.SHUT_RDWR)

@@ -82,8 +82,8 @@ def _opened(
         compile_expression=compile_table_expression,
         bind=bind_definition,
     )
-    owner = None if path == MEMORY else Owner(database, Path(path))
     shared = Shared(database, memory_limit_mb)
+    owner = None if path == MEMORY else Owner(database, shared, Path(path))
     return OpenStore(path, database, shared, config.durability, owner)
 
 

@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
 
 import msgspec
 
 from belvedere.errors import Unavailable
-from belvedere.remote.frames import SOCKET_FILE, Reply, Request, receive, send, socket_address
+from belvedere.remote.frames import (
+    SOCKET_FILE,
+    Reply,
+    Request,
+    error_of,
+    receive,
+    send,
+    socket_address,
+)
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+TIMEOUT_S = 3600.0
 
 
 def is_reachable(directory: Path) -> bool:
@@ -20,24 +37,105 @@ def is_reachable(directory: Path) -> bool:
     return True
 
 
-def ask(directory: Path, request: Request, timeout_s: float = 3600.0) -> str | int | None:
+def ask(directory: Path, request: Request, timeout_s: float = TIMEOUT_S) -> Any:
     """The owner's answer; its failure comes back as the error it was."""
-    connection = _connected(directory)
-    if connection is None:
-        raise Unavailable("nobody answers for the store", sqlstate="08001", path=str(directory))
-    with connection:
+    with Conversation(directory, timeout_s) as conversation:
+        return conversation.ask(request)
+
+
+class Conversation:
+    """One connection to the owner. What the owner keeps for it (a transaction of `execute`) ends
+    with it."""
+
+    def __init__(self, directory: Path, timeout_s: float = TIMEOUT_S) -> None:
+        connection = _connected(directory)
+        if connection is None:
+            raise Unavailable(
+                "nobody answers for the store",
+                sqlstate="08001",
+                hint="open it with belvedere.connect, or let a belvedere command do it",
+                path=str(directory),
+            )
         connection.settimeout(timeout_s)
-        send(connection, request)
-        data = receive(connection)
-    if data is None:
-        raise Unavailable("the owner of the store hung up", sqlstate="08006")
-    reply = msgspec.msgpack.decode(data, type=Reply)
-    if reply.failure is not None:
-        failed = reply.failure
+        self._connection = connection
+
+    def ask(self, request: Request) -> Any:
+        with _lost_owner():
+            send(self._connection, request)
+            return self._reply().value
+
+    def fetch(self, request: Request) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+        """The answer of a verb that streams; the batches must be read to the end, where a failure
+        of the owner shows."""
+        _, rows = self.call(request)
+        if rows is None:
+            raise Unavailable("the owner sent no rows", sqlstate="08P01")
+        return rows
+
+    def call(
+        self, request: Request
+    ) -> tuple[Any, tuple[pa.Schema, Iterator[pa.RecordBatch]] | None]:
+        """The answer of a verb that may stream: its value, and the rows when there are any."""
+        from belvedere.remote.streams import receive_batches  # heavy
+
+        with _lost_owner():
+            send(self._connection, request)
+            reply = self._reply()
+            if not reply.download:
+                return reply.value, None
+            schema, batches = receive_batches(self._connection)
+        return reply.value, (schema, self._downloaded(batches))
+
+    def put(self, request: Request, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Any:
+        """Send rows along with the request."""
+        from belvedere.remote.streams import send_batches  # heavy
+
+        with _lost_owner():
+            send(self._connection, msgspec.structs.replace(request, upload=True))
+            send_batches(self._connection, schema, batches)
+            return self._reply().value
+
+    def _downloaded(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        while True:
+            with _lost_owner():
+                batch = next(batches, None)
+                if batch is None:
+                    self._reply()
+                    return
+            yield batch
+
+    def _reply(self) -> Reply:
+        data = receive(self._connection)
+        if data is None:
+            raise Unavailable("the owner of the store hung up", sqlstate="08006")
+        reply = msgspec.msgpack.decode(data, type=Reply)
+        if reply.failure is not None:
+            raise error_of(reply.failure)
+        return reply
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+
+@contextlib.contextmanager
+def _lost_owner() -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
         raise Unavailable(
-            failed.message, sqlstate=failed.sqlstate, detail=failed.detail, hint=failed.hint
-        )
-    return reply.value
+            "the owner of the store hung up", sqlstate="08006", detail=str(error)
+        ) from error
 
 
 def _connected(directory: Path) -> socket.socket | None:

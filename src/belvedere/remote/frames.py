@@ -1,8 +1,14 @@
 """Messages between a client and the owner of an open store, on a Unix socket in its directory.
 
-A frame is a u32 length (big-endian) and that many bytes of msgpack: a request `{verb, arguments}`
-or a reply `{ok, value | error}`. A length over the limit ends the conversation before anything is
-allocated; nothing that arrives is ever executed, only looked up.
+A frame is a u32 length (big-endian) and that many bytes. A conversation is
+
+    request    {verb, arguments, upload}                       one frame of msgpack
+    upload     data frames, then an empty frame                only when the request says so
+    reply      {value | failure, download}                     one frame of msgpack
+    download   data frames, an empty frame, a last reply       only when the reply says so
+
+Data frames are pieces of an Arrow IPC stream (`remote.streams`). A length over the limit ends the
+conversation before anything is allocated; nothing that arrives is ever executed, only looked up.
 """
 
 from __future__ import annotations
@@ -13,19 +19,33 @@ import struct
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
-from belvedere.errors import InvalidInput, Unavailable
+from belvedere import errors
+from belvedere.errors import Error, InvalidInput, Unavailable
 
 FRAME_BYTES_MAX = 1024 * 1024
+DATA_BYTES_MAX = 4 * 1024 * 1024
 SOCKET_FILE = "owner.sock"
 _LENGTH = struct.Struct(">I")
+_KINDS: dict[str, type[Error]] = {
+    kind.__name__: kind
+    for kind in (
+        errors.InvalidInput,
+        errors.Retry,
+        errors.Unsupported,
+        errors.Unavailable,
+        errors.Corruption,
+    )
+}
 
 
 class Request(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verb: str
-    arguments: dict[str, str | int | None] = {}
+    arguments: dict[str, Any] = {}
+    upload: bool = False
 
 
 class Failure(msgspec.Struct, frozen=True):
@@ -33,41 +53,86 @@ class Failure(msgspec.Struct, frozen=True):
     sqlstate: str
     detail: str | None = None
     hint: str | None = None
+    kind: str = "Unavailable"
+    facts: dict[str, str] = {}
+    position: int | None = None
 
 
 class Reply(msgspec.Struct, frozen=True):
-    value: str | int | None = None
+    value: Any = None
     failure: Failure | None = None
+    download: bool = False
+
+
+def failure_of(error: Error) -> Failure:
+    facts = {name: str(value)[:1000] for name, value in error.facts.items()}
+    return Failure(
+        error.message,
+        error.sqlstate,
+        error.detail,
+        error.hint,
+        type(error).__name__,
+        facts,
+        error.position,
+    )
+
+
+def error_of(failure: Failure) -> Error:
+    """The error the owner met, to be raised here."""
+    kind = _KINDS.get(failure.kind, Unavailable)
+    return kind(
+        failure.message,
+        sqlstate=failure.sqlstate,
+        detail=failure.detail,
+        hint=failure.hint,
+        position=failure.position,
+        **failure.facts,
+    )
 
 
 def send(connection: socket.socket, message: Request | Reply) -> None:
     data = msgspec.msgpack.encode(message)
+    if len(data) > FRAME_BYTES_MAX:
+        raise InvalidInput("message is too long", sqlstate="54000", length=len(data))
     connection.sendall(_LENGTH.pack(len(data)) + data)
 
 
 def receive(connection: socket.socket) -> bytes | None:
-    """The bytes of the next frame; None when the other side has closed between frames."""
+    """The bytes of the next message; None when the other side has closed between frames."""
+    data = receive_data(connection, FRAME_BYTES_MAX)
+    return None if data is None else bytes(data)
+
+
+def receive_data(connection: socket.socket, bytes_max: int = DATA_BYTES_MAX) -> bytearray | None:
     head = _exactly(connection, _LENGTH.size)
     if head is None:
         return None
     (length,) = _LENGTH.unpack(head)
-    if length > FRAME_BYTES_MAX:
-        raise InvalidInput("frame is too long", sqlstate="08P01", length=length)
+    if length > bytes_max:
+        raise InvalidInput("frame is too long", sqlstate="08P01", length=length, limit=bytes_max)
     data = _exactly(connection, length)
     if data is None:
         raise Unavailable("connection closed within a frame", sqlstate="08006")
     return data
 
 
-def _exactly(connection: socket.socket, count: int) -> bytes | None:
-    data = b""
-    while len(data) < count:
-        piece = connection.recv(count - len(data))
+def send_data(connection: socket.socket, data: bytes | memoryview) -> None:
+    """One data frame; an empty one ends a stream."""
+    connection.sendall(_LENGTH.pack(len(data)))
+    if len(data):
+        connection.sendall(data)
+
+
+def _exactly(connection: socket.socket, count: int) -> bytearray | None:
+    data = bytearray(count)
+    view, found = memoryview(data), 0
+    while found < count:
+        piece = connection.recv_into(view[found:])
         if not piece:
-            if data:
+            if found:
                 raise Unavailable("connection closed within a frame", sqlstate="08006")
             return None
-        data += piece
+        found += piece
     return data
 
 

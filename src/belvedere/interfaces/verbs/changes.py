@@ -1,0 +1,123 @@
+"""Verbs that read the change log: `changes`, of one table or of all.
+
+One table's changes have its rows as structs `old` and `new`. The whole log has them as they are
+stored: key, old and new row in bytes, with the number and name of the relation.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_table
+from belvedere.codec.arrow import rows_to_arrow
+from belvedere.errors import InvalidInput
+from belvedere.interfaces.verbs.relations import Named, named
+from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
+
+KINDS = pa.array([None, "insert", "update", "delete"])
+_HEAD = [
+    pa.field("position", pa.int64(), nullable=False),
+    pa.field("time", pa.timestamp("us", "UTC"), nullable=False),
+    pa.field("transaction", pa.binary(), nullable=False),
+]
+LOG_SCHEMA = pa.schema(
+    [
+        *_HEAD,
+        pa.field("relation", pa.int64(), nullable=False),
+        pa.field("table", pa.utf8()),
+        pa.field("kind", pa.utf8(), nullable=False),
+        pa.field("key", pa.binary(), nullable=False),
+        pa.field("old", pa.binary()),
+        pa.field("new", pa.binary()),
+    ]
+)
+
+
+def table_schema(found: Named) -> pa.Schema:
+    row = pa.struct(list(found.schema))
+    return pa.schema(
+        [
+            *_HEAD,
+            pa.field("kind", pa.utf8(), nullable=False),
+            pa.field("old", row),
+            pa.field("new", row),
+        ]
+    )
+
+
+def describe_changes(peer: Peer, arguments: Arguments) -> bytes:
+    """The schema of `changes`."""
+    if not arguments.has("table"):
+        return bytes(LOG_SCHEMA.serialize())
+    return bytes(table_schema(named(peer.database.catalog, arguments)).serialize())
+
+
+def changes(peer: Peer, arguments: Arguments) -> Stream:
+    """What was committed with after < position <= through, of `table` or of all of them."""
+    after, through = arguments.number("after"), arguments.number("through")
+    last = peer.database.position
+    if not 0 <= after <= through <= last:
+        raise InvalidInput(
+            "positions are not in the log",
+            sqlstate="22023",
+            after=after,
+            through=through,
+            newest=last,
+        )
+    catalog = peer.database.catalog
+    logged = peer.database.log.read_arrow(after, through)
+    if not arguments.has("table"):
+        return Stream(LOG_SCHEMA, _log(catalog, logged))
+    found = named(catalog, arguments)
+    return Stream(table_schema(found), _of_table(catalog, found, logged))
+
+
+def _log(catalog: Catalog, logged: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    names = {item.id: item.name for item in catalog.objects.values()}
+    for batch in logged:
+        relations = batch.column("relation").to_pylist()
+        columns = [
+            *(batch.column(i) for i in range(2)),
+            batch.column("transaction").cast(pa.binary()),
+            batch.column("relation"),
+            pa.array([names.get(relation) for relation in relations], pa.utf8()),
+            KINDS.take(batch.column("kind")),
+            *(batch.column(name) for name in ("key", "old", "new")),
+        ]
+        yield pa.RecordBatch.from_arrays(columns, schema=LOG_SCHEMA)
+
+
+def _of_table(
+    catalog: Catalog, found: Named, logged: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    schema = table_schema(found)
+    for batch in logged:
+        mine = batch.filter(pc.equal(batch.column("relation"), found.item.id))
+        if mine.num_rows:
+            columns = [
+                mine.column("position"),
+                mine.column("time"),
+                mine.column("transaction").cast(pa.binary()),
+                KINDS.take(mine.column("kind")),
+                _rows(catalog, found, mine.column("old")),
+                _rows(catalog, found, mine.column("new")),
+            ]
+            yield pa.RecordBatch.from_arrays(columns, schema=schema)
+
+
+def _rows(catalog: Catalog, found: Named, encoded: pa.Array) -> pa.Array:
+    """Encoded rows as structs; NULL where there is none."""
+    layout = compiled_table(catalog, found.item.id).layout
+    there = encoded.drop_null().to_pylist()
+    batch = rows_to_arrow(layout, there, found.slots, found.names)
+    places = pc.cumulative_sum(encoded.is_valid().cast(pa.int64()))
+    places = pc.if_else(encoded.is_valid(), pc.subtract(places, 1), pa.scalar(None, pa.int64()))
+    columns = [column.take(places) for column in batch.columns]
+    return pa.StructArray.from_arrays(columns, fields=list(found.schema), mask=encoded.is_null())
+
+
+VERBS: dict[str, Verb] = {"changes": changes, "describe_changes": describe_changes}

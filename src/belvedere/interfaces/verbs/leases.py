@@ -1,0 +1,121 @@
+"""Positions held for readers in other processes: all tasks of a job read one snapshot.
+
+A lease is taken by the process that plans a read and named by the tasks that do it. Nobody tells
+when the last task has read, so a lease that was not used for a while is given back. A task that
+comes later is not lost when it reads base tables: the log still reaches the position, and the lease
+is made anew from it.
+"""
+
+from __future__ import annotations
+
+import secrets
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+
+from belvedere.database import Database
+from belvedere.errors import InvalidInput
+from belvedere.txn.border import Reader
+from belvedere.txn.transaction import Transaction
+
+IDLE_S_MAX = 600.0
+
+
+@dataclass(slots=True)
+class Lease:
+    """`transaction` is None at a past position, where only base tables can be read."""
+
+    id: str
+    position: int
+    reader: Reader
+    transaction: Transaction | None
+    stack: ExitStack
+    used_s: float
+    users: int = 0
+
+
+class Leases:
+    def __init__(
+        self,
+        database: Database,
+        clock_s: Callable[[], float] = time.monotonic,
+        new_id: Callable[[], str] = lambda: secrets.token_hex(16),
+    ) -> None:
+        self._database = database
+        self._clock_s = clock_s
+        self._new_id = new_id
+        self._mutex = threading.Lock()
+        self._held: dict[str, Lease] = {}
+
+    def take(self, position: int | None = None) -> Lease:
+        """Hold `position`, by default the newest."""
+        self._forget_idle()
+        lease = self._made(self._new_id(), position)
+        with self._mutex:
+            self._held[lease.id] = lease
+        return lease
+
+    @contextmanager
+    def using(self, id_: str, position: int) -> Iterator[Lease]:
+        """The lease of that name; when it was given back, one like it for as long as this lasts."""
+        with self._mutex:
+            lease = self._held.get(id_)
+            if lease is not None:
+                lease.users += 1
+        if lease is None:
+            lease = self._made(id_, position)
+            with lease.stack:
+                yield lease
+            return
+        try:
+            yield lease
+        finally:
+            with self._mutex:
+                lease.users -= 1
+                lease.used_s = self._clock_s()
+
+    def release(self, id_: str) -> None:
+        """Give a lease back; it may be gone already."""
+        with self._mutex:
+            lease = self._held.pop(id_, None)
+        if lease is not None and not lease.users:
+            lease.stack.close()
+
+    def close(self) -> None:
+        with self._mutex:
+            held = list(self._held.values())
+            self._held.clear()
+        for lease in held:
+            lease.stack.close()
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def _forget_idle(self) -> None:
+        floor = self._clock_s() - IDLE_S_MAX
+        with self._mutex:
+            idle = [one for one in self._held.values() if not one.users and one.used_s < floor]
+            for lease in idle:
+                del self._held[lease.id]
+        for lease in idle:
+            lease.stack.close()
+
+    def _made(self, id_: str, position: int | None) -> Lease:
+        stack, now = ExitStack(), self._clock_s()
+        newest = self._database.begin()
+        reached = newest.position
+        stack.callback(newest.rollback)
+        if position is None or position == newest.position:
+            return Lease(id_, newest.position, newest, newest, stack, now)
+        stack.close()
+        if position > newest.position or position < 0:
+            raise InvalidInput(
+                "position is not in the log",
+                sqlstate="22023",
+                position_wanted=position,
+                newest=reached,
+            )
+        reader = stack.enter_context(self._database.as_of(position))
+        return Lease(id_, position, reader, None, stack, now)

@@ -1,0 +1,47 @@
+"""Verbs about the store as a whole: position, identity, backup."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+from belvedere.errors import InvalidInput
+from belvedere.interfaces.verbs.serving import Arguments, Peer, Verb
+
+
+def back_up(peer: Peer, arguments: Arguments) -> int:
+    destination = arguments.optional_text("destination")
+    if destination is None or not os.path.isabs(destination):
+        raise InvalidInput("backup needs an absolute destination", sqlstate="22023")
+    return peer.database.back_up(Path(destination))
+
+
+def position(peer: Peer, arguments: Arguments) -> int:
+    return peer.database.position
+
+
+def identity(peer: Peer, arguments: Arguments) -> dict[str, Any]:
+    """Which store this is, and which stretch of the log it has: first .. position."""
+    database = peer.database
+    return {
+        "store": database.store_id.hex(),
+        "incarnation": f"{database.incarnation:x}",
+        "position": database.position,
+        "first": database.log.first,
+    }
+
+
+def wait(peer: Peer, arguments: Arguments) -> int:
+    """Wait until the log reaches past a position, for so many seconds at most; where it is then."""
+    seconds = min(arguments.number("seconds"), 60)
+    peer.database.visibility.wait_past(arguments.number("position"), seconds)
+    return peer.database.position
+
+
+VERBS: dict[str, Verb] = {
+    "backup": back_up,
+    "position": position,
+    "identity": identity,
+    "wait": wait,
+}

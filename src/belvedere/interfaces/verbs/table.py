@@ -1,0 +1,13 @@
+"""The table of verbs: all that can be asked of an open store."""
+
+from __future__ import annotations
+
+from belvedere.interfaces.verbs import changes, reads, state, statements
+from belvedere.interfaces.verbs.serving import Verb
+
+VERBS: dict[str, Verb] = {
+    **state.VERBS,
+    **reads.VERBS,
+    **changes.VERBS,
+    **statements.VERBS,
+}

@@ -1,0 +1,94 @@
+"""A Spark session with the settings the pipeline is measured with.
+
+`session` is for commands and tests; an application brings its own and calls
+`belvedere.pipeline.register`. Every setting here was found by measurement: small shuffles, a
+checkpoint manager that does not start processes, no checksums beside local checkpoint files.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from belvedere.errors import Unavailable
+from belvedere.pipeline import register
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_CHECKPOINTS = "org.apache.spark.sql.execution.streaming.checkpointing"
+_STATE = "org.apache.spark.sql.execution.streaming.state"
+SETTINGS: dict[str, str] = {
+    "spark.ui.enabled": "false",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.python.filterPushdown.enabled": "true",
+    "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.sql.streaming.checkpointFileManagerClass": (
+        f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
+    ),
+    "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    "spark.sql.streaming.stateStore.providerClass": f"{_STATE}.RocksDBStateStoreProvider",
+}
+
+
+def settings_for(cores: int) -> dict[str, str]:
+    """Small jobs: as many shuffle partitions as cores, and no adaptive planning."""
+    return {
+        **SETTINGS,
+        "spark.sql.shuffle.partitions": str(cores),
+        "spark.sql.adaptive.enabled": "false",
+    }
+
+
+@contextmanager
+def session(
+    master: str = "local[*]",
+    name: str = "belvedere",
+    settings: Mapping[str, str] | None = None,
+) -> Iterator[SparkSession]:
+    """A session that knows `format("belvedere")`, stopped at the end."""
+    require_spark()
+    from pyspark.sql import SparkSession  # heavy
+
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    scratch = Path(tempfile.mkdtemp(prefix="belvedere-spark-"))
+    builder = SparkSession.builder.master(master).appName(name)
+    chosen = {**settings_for(os.cpu_count() or 1), "spark.local.dir": str(scratch)}
+    for key, value in {**chosen, **(settings or {})}.items():
+        builder = builder.config(key, value)
+    try:
+        spark = builder.getOrCreate()
+        try:
+            spark.sparkContext.setLogLevel("ERROR")
+            register(spark)
+            yield spark
+        finally:
+            spark.stop()
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def require_spark() -> None:
+    """One clear message when something is missing that Spark needs."""
+    try:
+        import pyspark  # noqa: F401  # heavy
+    except ImportError as error:
+        raise Unavailable(
+            "pyspark is not installed",
+            sqlstate="58000",
+            hint="pip install 'belvedere[spark]'",
+        ) from error
+    home = os.environ.get("JAVA_HOME")
+    java = str(Path(home) / "bin" / "java") if home else "java"
+    if shutil.which(java) is None:
+        raise Unavailable(
+            "java is not installed",
+            sqlstate="58000",
+            hint="install Java 17 or newer, or set JAVA_HOME",
+        )

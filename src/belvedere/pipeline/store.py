@@ -1,0 +1,189 @@
+"""An open store in another process, as the pipeline sees it: the verbs of its socket with types.
+
+A `Store` is a directory and nothing else, so it pickles and may be used in any process on the
+machine: the driver, a planner, a task. Each call is a conversation of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import pyarrow as pa
+
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.remote.client import Conversation, ask
+from belvedere.remote.frames import Request
+
+if TYPE_CHECKING:
+    from typing import Self
+
+Kind = Literal["table", "view", "query"]
+KINDS: tuple[Kind, ...] = ("table", "view", "query")
+
+
+class Relation(NamedTuple):
+    """What is read: a table or view by name, or the text of a query; `columns` when not all."""
+
+    kind: Kind
+    name: str
+    columns: tuple[str, ...] | None = None
+
+    def arguments(self) -> dict[str, Any]:
+        columns = None if self.columns is None else list(self.columns)
+        return {self.kind: self.name, "columns": columns}
+
+
+class Description(NamedTuple):
+    """`key` are the columns of a table's primary key; `id` is 0 for a query."""
+
+    kind: str
+    schema: pa.Schema
+    key: tuple[str, ...]
+    id: int
+
+
+class Lease(NamedTuple):
+    """A position held in the owner, so that all tasks of a job read the same."""
+
+    id: str
+    position: int
+
+    def arguments(self) -> dict[str, Any]:
+        return {"lease": self.id, "position": self.position}
+
+
+class Split(NamedTuple):
+    """start <= key < end."""
+
+    start: bytes
+    end: bytes
+
+
+class Identity(NamedTuple):
+    """Which store, which life of it, and the stretch of the log it has."""
+
+    store: str
+    incarnation: str
+    position: int
+    first: int
+
+
+class Outcome(NamedTuple):
+    """What a statement did. `rows` is None for one that gives none."""
+
+    tag: str
+    affected: int
+    position: int
+    rows: pa.Table | None
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    directory: Path
+
+    @classmethod
+    def of(cls, url: str) -> Self:
+        """The store of a URL: a directory, as everywhere else."""
+        if "://" in url or url == ":memory:":
+            raise Unsupported(
+                "pipeline over a store that has no directory",
+                hint="use the path of a store on this machine",
+                database=url,
+            )
+        return cls(Path(url).resolve())
+
+    # -- the store as a whole -----------------------------------------------------------------
+
+    def position(self) -> int:
+        return int(self.ask("position"))
+
+    def identity(self) -> Identity:
+        return Identity(**self.ask("identity"))
+
+    def wait(self, position: int, seconds: int) -> int:
+        """Wait until the log is past `position`, `seconds` at most; returns where it is."""
+        return int(self.ask("wait", position=position, seconds=seconds))
+
+    # -- reading at a position ----------------------------------------------------------------
+
+    def describe(self, relation: Relation) -> Description:
+        found = self.ask("describe", **relation.arguments())
+        schema = pa.ipc.read_schema(pa.py_buffer(found["schema"]))
+        return Description(found["kind"], schema, tuple(found["key"]), found.get("relation", 0))
+
+    def lease(self, position: int | None = None) -> Lease:
+        found = self.ask("lease", position=position)
+        return Lease(found["lease"], found["position"])
+
+    def release(self, lease: Lease) -> None:
+        self.ask("release", lease=lease.id)
+
+    def splits(self, relation: Relation, lease: Lease, count: int) -> list[Split]:
+        found = self.ask("splits", count=count, **relation.arguments(), **lease.arguments())
+        return [Split(*pair) for pair in found]
+
+    def scan(self, relation: Relation, lease: Lease, split: Split) -> Iterator[pa.RecordBatch]:
+        arguments = {**relation.arguments(), **lease.arguments()}
+        return self.fetch("scan", start=split.start, end=split.end, **arguments)
+
+    def query(self, sql: str, lease: Lease) -> Iterator[pa.RecordBatch]:
+        return self.fetch("query", query=sql, **lease.arguments())
+
+    # -- the log ------------------------------------------------------------------------------
+
+    def describe_changes(self, table: str | None) -> pa.Schema:
+        return pa.ipc.read_schema(pa.py_buffer(self.ask("describe_changes", table=table)))
+
+    def changes(self, table: str | None, after: int, through: int) -> Iterator[pa.RecordBatch]:
+        """after < position <= through, of one table or (None) of all."""
+        return self.fetch("changes", table=table, after=after, through=through)
+
+    # -- statements ---------------------------------------------------------------------------
+
+    def execute(self, sql: str, parameters: Iterable[Any] = ()) -> Outcome:
+        """Run statements, each committed by itself, and give the answer of the last."""
+        with Conversation(self.directory) as conversation:
+            value, rows = conversation.call(
+                Request("execute", {"sql": sql, "parameters": list(parameters)})
+            )
+            table = None if rows is None else pa.Table.from_batches(rows[1], rows[0])
+        return Outcome(value["tag"], value["affected"], value["position"], table)
+
+    # -- any verb -----------------------------------------------------------------------------
+
+    def ask(self, verb: str, **arguments: Any) -> Any:
+        return ask(self.directory, Request(verb, arguments))
+
+    def fetch(self, verb: str, **arguments: Any) -> Iterator[pa.RecordBatch]:
+        with Conversation(self.directory) as conversation:
+            _, batches = conversation.fetch(Request(verb, arguments))
+            yield from batches
+
+    def put(
+        self, verb: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch], **arguments: Any
+    ) -> Any:
+        with Conversation(self.directory) as conversation:
+            return conversation.put(Request(verb, arguments), schema, batches)
+
+
+def relation_of(options: Mapping[str, str]) -> Relation:
+    """What the options of a reader name: exactly one of table, view and query."""
+    given = [kind for kind in KINDS if kind in options]
+    if len(given) != 1:
+        raise InvalidInput(
+            "exactly one of the options table, view and query is wanted",
+            sqlstate="22023",
+            given=", ".join(given) or "none",
+        )
+    listed = options.get("columns")
+    columns = None if listed is None else tuple(name.strip() for name in listed.split(","))
+    return Relation(given[0], options[given[0]], columns)
+
+
+def store_of(options: Mapping[str, str]) -> Store:
+    if "database" not in options:
+        raise InvalidInput("the option database is wanted", sqlstate="22023")
+    return Store.of(options["database"])

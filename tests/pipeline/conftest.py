@@ -1,0 +1,75 @@
+"""One Spark session for all tests of the pipeline, and stores that an application has open."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import belvedere
+from belvedere.interfaces.dbapi import Connection
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+CORES = 2
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    """local[2] in a JVM of its own, with the settings of the pipeline's commands."""
+    from belvedere.pipeline.session import session, settings_for
+
+    os.environ["PYSPARK_PYTHON"] = sys.executable
+    os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
+    source = str(Path(belvedere.__file__).parent.parent)
+    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
+    os.environ["PYTHONPATH"] = os.pathsep.join(paths)
+    settings = {
+        **settings_for(CORES),
+        "spark.local.dir": str(tmp_path_factory.mktemp("spark")),
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+    }
+    with session(f"local[{CORES}]", "belvedere tests", settings) as made:
+        yield made
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """Where a test's store is."""
+    return tmp_path / "shop.db"
+
+
+@pytest.fixture
+def connection(shop: Path) -> Iterator[Connection]:
+    """The application that has the store open, in this very process."""
+    with belvedere.connect(str(shop), durability="off", autocommit=True) as made:
+        yield made
+
+
+def read(spark: SparkSession, shop: Path, **options: object) -> DataFrame:
+    reader = spark.read.format("belvedere").option("database", str(shop))
+    for name, value in options.items():
+        reader = reader.option(name, str(value))
+    return reader.load()
+
+
+def rows(frame: DataFrame) -> list[tuple[object, ...]]:
+    """The rows of a frame, sorted."""
+    return sorted(tuple(row) for row in frame.collect())
+
+
+def in_another_process(code: str) -> str:
+    """What a Python process of its own prints."""
+    done = subprocess.run(
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, timeout=120
+    )
+    return done.stdout
