@@ -1,0 +1,132 @@
+"""The batch-atomic engine: an open store with undo index, log, commit section and anchor."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from belvedere.catalog.model import CATALOG_RELATION
+from belvedere.config import Config, Durability
+from belvedere.errors import InvalidInput, Unavailable
+from belvedere.kv.batch import BatchStore
+from belvedere.kv.memory import MemoryStore
+from belvedere.kv.rocksdb import RocksStore
+from belvedere.txn import anchor
+from belvedere.txn.backup import back_up
+from belvedere.txn.border import Isolation, ParticipantsFor, Reader
+from belvedere.txn.commit.batch import BatchCommit
+from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.engine import Begin
+from belvedere.txn.history.past import PastReader
+from belvedere.txn.history.undo import UndoIndex
+from belvedere.txn.identity import SCRATCH_DIRECTORY, Identity
+from belvedere.txn.log import Log
+from belvedere.txn.recovery import OpenStore
+
+
+class BatchEngine:
+    row_atomic = False
+
+    def __init__(
+        self,
+        opened: OpenStore,
+        config: Config,
+        *,
+        clock_us: Callable[[], int],
+        participants_for: ParticipantsFor,
+        housekeeping: Callable[[], None],
+    ) -> None:
+        self._opened = opened
+        self.store: BatchStore = opened.store
+        synced = opened.anchor is not None and config.durability is Durability.FULL
+        undo = UndoIndex(config.undo_bytes_in_memory_max, _scratch_opener(opened))
+        self.visibility = Visibility(opened.store, undo, opened.written, hold=synced)
+        self.log = Log(opened.store, self.visibility, config.log_retention_records_max)
+        self.commits = BatchCommit(
+            opened.store,
+            self.visibility,
+            config=config,
+            clock_us=clock_us,
+            participants_for=participants_for,
+            anchor=self._anchor if synced else None,
+            housekeeping=housekeeping,
+        )
+
+    @property
+    def identity(self) -> Identity:
+        return self._opened.identity
+
+    @property
+    def incarnation(self) -> int:
+        return self._opened.incarnation
+
+    def require_isolation(self, isolation: Isolation) -> None:
+        """Every one is supported."""
+
+    def reach(self, at_least: int, wait_s: float) -> None:
+        if at_least <= self.visibility.published.position:
+            return
+        if not self.visibility.wait_past(at_least - 1, wait_s):
+            self.commits.require_writable()  # what was written before a failure never shows
+            raise Unavailable("the position did not come in time", sqlstate="57014")
+
+    def outcome(self, transaction: bytes) -> int | None:
+        published = self.visibility.published.position
+        known = self.commits.outcome(transaction)
+        if known is not None and known > published:
+            raise Unavailable("outcome is unknown: not durable yet", sqlstate="08007")
+        if known is not None:
+            return known
+        if len(transaction) != 16:
+            raise InvalidInput("not a transaction id", sqlstate="22023")
+        began = int.from_bytes(transaction[:8])
+        if began > published:
+            return None
+        if began + 1 < self.log.first:
+            raise Unavailable("outcome is unknown: the log was trimmed past it", sqlstate="08007")
+        for record in self.log.read(began):
+            if record.transaction == transaction:
+                return record.position
+        return None
+
+    @contextmanager
+    def as_of(self, position: int, begin: Begin) -> Iterator[Reader]:
+        pin = self.log.pin(position)
+        try:
+            with begin(at_least=position) as newest:
+                records = self.log.read(position, newest.position)
+                yield PastReader(newest, records, position)
+        finally:
+            self.log.unpin(pin)
+
+    def dropped_floor(self) -> int | None:
+        oldest = next(iter(self.log.read(self.log.first - 1, self.log.first)), None)
+        if oldest is None:
+            return None
+        reached = oldest.catalog_version
+        if any(change.relation == CATALOG_RELATION for change in oldest.changes()):
+            reached -= 1  # the state before the oldest record can be read too
+        return min(reached, self.visibility.oldest_catalog_version)
+
+    def erase(self, start: bytes, end: bytes) -> None:
+        self.store.delete_range(start, end)
+
+    def back_up(self, destination: Path) -> int:
+        return back_up(self._opened, self.commits, destination)
+
+    def close(self, join: Callable[[], None]) -> None:
+        self.visibility.end_waits()
+        join()
+        self.commits.shut()
+        self._opened.close(self.commits.newest, failed=self.commits.failed)
+
+    def _anchor(self, position: int, hash_: int) -> None:
+        self._opened.write_anchor(position, hash_, anchor.State.OPEN)
+
+
+def _scratch_opener(opened: OpenStore) -> Callable[[], BatchStore]:
+    directory = opened.directory
+    if directory is None:
+        return MemoryStore
+    return lambda: RocksStore.open(directory / SCRATCH_DIRECTORY, create=True)

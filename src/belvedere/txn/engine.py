@@ -1,0 +1,72 @@
+"""What a database stands on: one kind of store with its log, its published state and its commit.
+
+Two of them: `txn/commit/engine.py` for batch-atomic stores (memory, RocksDB), `txn/row/engine.py`
+for row-atomic ones. Everything above, the database included, knows only this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Protocol
+
+from belvedere.kv.batch import BatchStore
+from belvedere.txn.border import ChangeLog, CommitProtocol, Isolation, Published, Reader
+from belvedere.txn.identity import Identity
+from belvedere.txn.transaction import Transaction
+
+
+class Begin(Protocol):
+    """Starts a transaction that sees at least a position."""
+
+    def __call__(self, *, at_least: int = 0) -> Transaction: ...
+
+
+class Engine(Protocol):
+    row_atomic: bool
+
+    @property
+    def commits(self) -> CommitProtocol: ...
+
+    @property
+    def log(self) -> ChangeLog: ...
+
+    @property
+    def visibility(self) -> Published: ...
+
+    @property
+    def store(self) -> BatchStore:
+        """The store itself; Unsupported when it is not a batch store."""
+
+    @property
+    def identity(self) -> Identity: ...
+
+    @property
+    def incarnation(self) -> int: ...
+
+    def require_isolation(self, isolation: Isolation) -> None:
+        """Unsupported, by name, when the commit protocol cannot give it."""
+
+    def reach(self, at_least: int, wait_s: float) -> None:
+        """Make sure that snapshots from now on hold this position. Unavailable (57014) when it does
+        not come in time."""
+
+    def outcome(self, transaction: bytes) -> int | None:
+        """The position at which a transaction committed, or None when it did not. Unavailable
+        (08007) when that can no longer be known."""
+
+    def as_of(self, position: int, begin: Begin) -> AbstractContextManager[Reader]:
+        """A reader of base tables at a past position."""
+
+    def dropped_floor(self) -> int | None:
+        """The catalog version up to which what was dropped may be forgotten; None: nothing may."""
+
+    def erase(self, start: bytes, end: bytes) -> None:
+        """Remove every row of a range that nobody reads any more."""
+
+    def back_up(self, destination: Path) -> int: ...
+
+    def close(self, join: Callable[[], None]) -> None:
+        """Leave the store in order; `join` waits for the threads that use it, once nobody waits for
+        more to come."""
