@@ -49,10 +49,11 @@ _NOT_ALONE = (
 
 @dataclass(slots=True)
 class Report:
-    """What became of the plan, for EXPLAIN: SQL of the DuckDB parts, and why the rest is not
-    one."""
+    """What became of the plan, for EXPLAIN: SQL of the DuckDB parts, what each table is read from,
+    and why the rest is not one."""
 
     statements: list[str] = field(default_factory=list)
+    reads: dict[str, str] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
 
 
@@ -85,6 +86,7 @@ def lower_hybrid(
     """The plan for the parameters of this run. `report` is filled in."""
     if isinstance(node, n.Scan) and wrap is None and _is_columnar(node):
         report.statements.append("(the scan itself, as Arrow columns)")
+        report.reads[node.name] = engine.source_of(compile_leaf(catalog, node))
         return _scanned(catalog, node, engine)
     split = _Split(catalog, engine, run, report)
     return compile_with(catalog, node, split.part, wrap)
@@ -151,6 +153,8 @@ class _Split:
         leaves = [compile_leaf(self.catalog, leaf) for leaf in lowering.leaves]
         text = _fetchable(query)
         self.report.statements.append(shown(text))
+        for leaf in leaves:
+            self.report.reads[leaf.name] = self.engine.source_of(leaf)
         functions = frozenset(lowering.functions)
         engine, direct = self.engine, self._direct(node)
         finish = None if partials is None else partials.finish

@@ -129,6 +129,7 @@ def _parts(session: Session, data: s.DataPlan, parameters: Sequence[Any]) -> lis
     context = session.new_run(reader, given)
     lower_hybrid(session.catalog, data.plan, session.shared.engine, context, report)
     lines = [f"duckdb: {text}" for text in report.statements]
+    lines += [f"reads {name}: {source}" for name, source in report.reads.items()]
     return lines + [f"python: {reason}" for reason in report.reasons]
 
 

@@ -20,7 +20,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, NamedTuple, Protocol
 
 import duckdb
@@ -58,14 +57,6 @@ class Budget(NamedTuple):
     rows_min: int
 
 
-@dataclass(frozen=True, slots=True)
-class Lent:
-    """What stands in FROM for a table, and how it came about, for EXPLAIN."""
-
-    text: str
-    note: str
-
-
 class Copies:
     def __init__(self, log: Log, budget: Budget) -> None:
         self._log = log
@@ -92,8 +83,8 @@ class Copies:
         return len(self._copies)
 
     @property
-    def bytes(self) -> int:
-        return sum(copy.bytes for copy in self._copies.values())
+    def size_bytes(self) -> int:
+        return sum(copy.size_bytes for copy in self._copies.values())
 
     def names(self) -> tuple[str, ...]:
         """The tables there are copies of, the least recently read first."""
@@ -102,9 +93,9 @@ class Copies:
 
     def lend(
         self, cursor: Any, relations: Iterable[int], run: Run, *, build: bool = True
-    ) -> dict[int, Lent]:
-        """Copies to read in `cursor`, which is in a transaction afterwards if there is one. A table
-        that is not among them has to be scanned."""
+    ) -> dict[int, str]:
+        """What stands in FROM for the tables that have a copy, in `cursor`, which is in a
+        transaction afterwards; the others have to be scanned."""
         reader, wanted = run.reader, dict.fromkeys(relations)
         if not wanted or not isinstance(reader, Transaction) or not _is_plain(reader):
             return {}
@@ -138,9 +129,7 @@ class Copies:
         self._copies.move_to_end(relation)
         return copy if self._brought_up(copy) else None
 
-    def _lent(
-        self, cursor: Any, copy: Copy, reader: Transaction, past: dict[bytes, Images]
-    ) -> Lent:
+    def _lent(self, cursor: Any, copy: Copy, reader: Transaction, past: dict[bytes, Images]) -> str:
         cursor.execute(f"SELECT 1 FROM {copy.name} LIMIT 0")  # the snapshot is taken here
         prefix = keyspace.row_prefix(copy.relation)
         seen = {key: image for key, image in past.items() if key.startswith(prefix)}
@@ -148,10 +137,15 @@ class Copies:
             if change.relation == copy.relation:
                 before = seen[change.key].before if change.key in seen else change.old
                 seen[change.key] = Images(before, change.new)
-        note = f"columnar copy of {copy.rows} rows at position {self._position}"
-        if not seen:
-            return Lent(copy.name, note)
-        return Lent(copying.around(cursor, copy, seen), f"{note}, {len(seen)} read around")
+        return copying.around(cursor, copy, seen) if seen else copy.name
+
+    def note_of(self, relation: int) -> str | None:
+        """A line about the copy of a table, for EXPLAIN."""
+        with self._mutex:
+            copy = self._copies.get(relation)
+            if copy is None:
+                return None
+            return f"columnar copy of {copy.rows} rows, last at position {self._position}"
 
     # -- the log ------------------------------------------------------------------------------
 
@@ -189,8 +183,8 @@ class Copies:
         copy = copies.get(found.id)
         if copy is None:
             return
-        gone = change.new is None or not isinstance(found, model.Table)
-        if gone or not copying.same_rows(found, copy.compiled.table):
+        same = isinstance(found, model.Table) and copying.same_rows(found, copy.compiled.table)
+        if change.new is None or not same:
             del copies[found.id]
             self._forget(copy)
 
@@ -270,7 +264,7 @@ class Copies:
                 self._shrink()
 
     def _shrink(self) -> None:
-        while self.bytes > self._budget.bytes_max and len(self._copies) > 1:
+        while self.size_bytes > self._budget.bytes_max and len(self._copies) > 1:
             self._drop(next(iter(self._copies.values())))
 
     def _name(self, relation: int) -> str:

@@ -35,7 +35,7 @@ class Copy:
     compiled: CompiledTable
     name: str
     rows: int
-    bytes: int
+    size_bytes: int
     catalog_version: int
     dead: int = 0
     pending: dict[bytes, Images] = field(default_factory=dict)

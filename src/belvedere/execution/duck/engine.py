@@ -81,13 +81,19 @@ class DuckEngine:
             lent = self.copies.lend(cursor, [leaf.relation], run, build=False)
             if not lent:
                 return None
-            source = _columns(leaf, lent[leaf.relation].text)
+            source = _columns(leaf, lent[leaf.relation])
             return cursor.sql(f"SELECT * FROM {source}").to_arrow_table()
         except self._duckdb.Error as error:
             raise self._meaning(error, interrupt) from error
         finally:
             interrupt.remove_hook(stop)
             cursor.close()
+
+    def source_of(self, leaf: Leaf) -> str:
+        """What a leaf is read from, for EXPLAIN."""
+        if self.copies is not None and leaf.relation is not None:
+            return self.copies.note_of(leaf.relation) or "scan"
+        return "scan"
 
     def _sources(self, cursor: Any, leaves: Sequence[Leaf], run: Run) -> list[str]:
         """What stands for each leaf in FROM."""
@@ -97,11 +103,14 @@ class DuckEngine:
         for number, leaf in enumerate(leaves):
             found = None if leaf.relation is None else lent.get(leaf.relation)
             if found is None:
-                cursor.register(f"leaf_{number}", leaf.read(run))
+                cursor.register(f"leaf_{number}", self._scanned(leaf, run))
                 sources.append(f"leaf_{number}")
             else:
-                sources.append(_columns(leaf, found.text))
+                sources.append(_columns(leaf, found))
         return sources
+
+    def _scanned(self, leaf: Leaf, run: Run) -> pa.Table:
+        return leaf.read(run)
 
     def _cursor(self, functions: Iterable[str]) -> Any:
         with self._opening:
@@ -160,4 +169,4 @@ class DuckEngine:
 
 def _columns(leaf: Leaf, source: str) -> str:
     columns = ", ".join(f"s{slot} AS c{i}" for i, slot in enumerate(leaf.slots))
-    return f"(SELECT {columns} FROM {source})"
+    return f"(SELECT {columns or '1 AS nothing'} FROM {source})"

@@ -43,7 +43,7 @@ class Leaf:
 
 def compile_leaf(catalog: Catalog, node: n.Node) -> Leaf:
     name = getattr(node, "name", type(node).__name__)
-    if isinstance(node, n.Scan) and node.slots and node.access.index is None:
+    if isinstance(node, n.Scan) and node.access.index is None:
         if node.access.kind is not paths.AccessKind.KEY:
             if isinstance(catalog.get(node.relation), Table):
                 whole = node.access.kind is paths.AccessKind.FULL and not node.access.ordered
@@ -73,7 +73,10 @@ def _scanned(catalog: Catalog, node: n.Scan) -> Read:
         for start, end in ranges(run, run.outer):
             for values in run.reader.scan_values(start, end, batch_rows=SCAN_BATCH_ROWS):
                 run.interrupt.check()
-                yield rows_to_arrow(compiled.layout, list(values), node.slots, names)
+                if names:
+                    yield rows_to_arrow(compiled.layout, list(values), node.slots, names)
+                else:
+                    yield pa.record_batch({"nothing": pa.array([1] * len(values), pa.int32())})
 
     def leaf(run: Run) -> pa.Table:
         found = list(batches(run))

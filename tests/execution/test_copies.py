@@ -1,0 +1,483 @@
+"""Columnar copies: whatever has happened, and whoever reads, they say what a scan says."""
+
+from __future__ import annotations
+
+import random
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from belvedere.config import Config
+from belvedere.database import Database
+from belvedere.errors import Error
+from belvedere.execution.duck import copies as module
+from belvedere.execution.duck.copies import Copies
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.session import Session
+from belvedere.session.shared import Shared
+from belvedere.session.views import bind_definition
+
+EXPECTED = ("40001", "40P01", "25P02", "0A000", "55P03")
+"""What a statement of a random history may fail with."""
+
+BAG = "SELECT * FROM t AS k WHERE (SELECT count(*) FROM t) >= 0"
+"""All rows, in a form that is not a plain scan."""
+
+
+class Store:
+    """One store with any number of sessions; small tables have copies too."""
+
+    def __init__(self, config: Config) -> None:
+        self.database = Database.open(
+            ":memory:", config, compile_expression=compile_table_expression, bind=bind_definition
+        )
+        self.shared = Shared(self.database)
+
+    def session(self) -> Session:
+        session = Session(self.shared)
+        session.execute("SET tier = duckdb")
+        return session
+
+    @property
+    def copies(self) -> Copies:
+        assert self.shared.engine.copies is not None
+        return self.shared.engine.copies
+
+    def close(self) -> None:
+        self.shared.close()
+        self.database.close()
+
+
+def opened(**config: Any) -> Store:
+    return Store(Config(**{"columnar_rows_min": 1, **config}))
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    made = opened()
+    session = made.session()
+    session.execute("CREATE TABLE t (id int PRIMARY KEY, v int, name text)")
+    session.execute("INSERT INTO t SELECT n, n * 10, 'name ' || n FROM generate_series(1, 50) g(n)")
+    yield made
+    made.close()
+
+
+def rows(session: Session, text: str = BAG) -> list[Any]:
+    """The same by the copy, and by a scan."""
+    answers = []
+    for tier in ("duckdb", "direct"):
+        session.execute(f"SET tier = {tier}")
+        result = session.execute(text)
+        result.materialize()
+        answers.append(sorted(result.rows, key=repr))
+    session.execute("SET tier = duckdb")
+    assert [repr(row) for row in answers[0]] == [repr(row) for row in answers[1]]  # NaN is NaN
+    return answers[0]
+
+
+def explained(session: Session) -> str:
+    result = session.execute(f"EXPLAIN {BAG}")
+    return "\n".join(row[0] for row in result.rows)
+
+
+def test_a_table_that_is_read_whole_is_copied_and_changes_follow(store: Store) -> None:
+    session = store.session()
+    assert len(rows(session)) == 50
+    assert store.copies.names() == ("t",)
+    session.execute("INSERT INTO t VALUES (51, 0, NULL)")
+    session.execute("UPDATE t SET v = -1 WHERE id = 7")
+    session.execute("UPDATE t SET id = 100 WHERE id = 8")
+    session.execute("DELETE FROM t WHERE id = 9")
+    found = rows(session)
+    assert (51, 0, None) in found
+    assert (7, -1, "name 7") in found
+    assert (100, 80, "name 8") in found
+    assert 9 not in [row[0] for row in found]
+
+
+def test_the_copy_is_read_and_not_the_table(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    session = store.session()
+    rows(session)
+    scanned: list[object] = []
+    monkeypatch.setattr(
+        "belvedere.execution.duck.engine.DuckEngine._scanned",
+        lambda *arguments: scanned.append(arguments),
+    )
+    session.execute(BAG)
+    assert not scanned
+
+
+def test_a_reader_at_an_older_snapshot_than_the_copy_sees_its_own_time(store: Store) -> None:
+    old, new = store.session(), store.session()
+    old.execute("BEGIN")
+    before = rows(old)
+    new.execute("UPDATE t SET v = v + 1")
+    new.execute("DELETE FROM t WHERE id <= 10")
+    new.execute("INSERT INTO t VALUES (3, 3, 'again'), (99, 9, 'new')")
+    new.execute("UPDATE t SET v = 0 WHERE id = 3")
+    assert rows(new) != before
+    assert rows(old) == before
+    old.execute("COMMIT")
+    assert rows(old) == rows(new)
+
+
+def test_an_older_reader_does_not_make_the_copy_older(store: Store) -> None:
+    old, new = store.session(), store.session()
+    old.execute("BEGIN")
+    old.execute("SELECT 1 FROM t WHERE id = 1")
+    new.execute("DELETE FROM t WHERE id > 25")
+    assert len(rows(new)) == 25
+    assert len(rows(old)) == 50
+    assert len(rows(new)) == 25
+
+
+def test_own_writes_show_to_the_writer_alone(store: Store) -> None:
+    mine, other = store.session(), store.session()
+    before = rows(other)
+    mine.execute("BEGIN")
+    mine.execute("UPDATE t SET v = NULL WHERE id < 5")
+    mine.execute("DELETE FROM t WHERE id = 20")
+    mine.execute("INSERT INTO t VALUES (77, 7, 'mine')")
+    mine.execute("UPDATE t SET name = 'twice' WHERE id = 77")
+    assert (77, 7, "twice") in rows(mine)
+    assert rows(other) == before
+    mine.execute("ROLLBACK")
+    assert rows(mine) == before
+
+
+def test_own_writes_on_top_of_an_old_snapshot(store: Store) -> None:
+    mine, other = store.session(), store.session()
+    rows(mine)
+    mine.execute("BEGIN")
+    mine.execute("UPDATE t SET v = 1 WHERE id = 1")
+    other.execute("UPDATE t SET v = 2 WHERE id = 2")
+    other.execute("DELETE FROM t WHERE id = 3")
+    rows(other)
+    found = rows(mine)
+    assert (1, 1, "name 1") in found
+    assert (2, 20, "name 2") in found
+    assert (3, 30, "name 3") in found
+    mine.execute("ROLLBACK")
+
+
+def test_truncate_and_what_is_inserted_afterwards(store: Store) -> None:
+    session = store.session()
+    rows(session)
+    session.execute("TRUNCATE t")
+    assert rows(session) == []
+    session.execute("INSERT INTO t VALUES (5, 5, 'five')")
+    assert rows(session) == [(5, 5, "five")]
+
+
+def test_columns_that_are_added_and_dropped(store: Store) -> None:
+    old, new = store.session(), store.session()
+    old.execute("BEGIN")
+    before = rows(old)
+    new.execute("ALTER TABLE t ADD COLUMN more int DEFAULT 42")
+    assert {row[3] for row in rows(new)} == {42}
+    new.execute("UPDATE t SET more = 1 WHERE id = 1")
+    assert {row[3] for row in rows(new)} == {1, 42}
+    new.execute("ALTER TABLE t DROP COLUMN v")
+    assert (1, "name 1", 1) in rows(new)
+    new.execute("INSERT INTO t VALUES (60, 'sixty', 6)")
+    assert (60, "sixty", 6) in rows(new)
+    assert rows(old) == before
+    old.execute("ROLLBACK")
+    assert rows(old) == rows(new)
+
+
+def test_a_transaction_sees_its_own_definitions(store: Store) -> None:
+    session = store.session()
+    before = rows(session)
+    session.execute("BEGIN")
+    session.execute("ALTER TABLE t ADD COLUMN more int DEFAULT 1")
+    session.execute("INSERT INTO t VALUES (51, 1, 'x', 2)")
+    assert len(rows(session)[0]) == 4
+    session.execute("ROLLBACK")
+    assert rows(session) == before
+
+
+def test_a_table_that_is_dropped_and_made_again(store: Store) -> None:
+    session = store.session()
+    rows(session)
+    session.execute("DROP TABLE t")
+    session.execute("CREATE TABLE t (id text PRIMARY KEY)")
+    session.execute("INSERT INTO t VALUES ('a'), ('b')")
+    assert rows(session) == [("a",), ("b",)]
+
+
+def test_a_log_trimmed_past_the_copy_makes_a_new_one(store: Store) -> None:
+    session = store.session()
+    rows(session)
+    for number in range(20):
+        session.execute("UPDATE t SET v = ? WHERE id = 1", (number,))
+    store.database.trim(store.database.position)
+    assert (1, 19, "name 1") in rows(session)
+
+
+def test_a_log_trimmed_past_an_old_reader(store: Store) -> None:
+    old, new = store.session(), store.session()
+    old.execute("BEGIN")
+    before = rows(old)
+    for number in range(20):
+        new.execute("UPDATE t SET v = ? WHERE id = 1", (number,))
+    rows(new)
+    store.database.trim(store.database.position)
+    assert rows(old) == before
+    old.execute("ROLLBACK")
+
+
+def test_serializable_readers_conflict_as_without_copies(store: Store) -> None:
+    one, two = store.session(), store.session()
+    rows(one)
+    for session in (one, two):
+        session.execute("BEGIN ISOLATION LEVEL SERIALIZABLE")
+        session.execute(BAG)
+    one.execute("INSERT INTO t VALUES (201, 1, '')")
+    two.execute("INSERT INTO t VALUES (202, 1, '')")
+    one.execute("COMMIT")
+    with pytest.raises(Error) as caught:
+        two.execute("COMMIT")
+    assert caught.value.sqlstate == "40001"
+
+
+def test_values_that_arrow_has_no_place_for_are_read_from_the_table(store: Store) -> None:
+    session = store.session()
+    session.execute("CREATE TABLE u (id int PRIMARY KEY, n numeric(10, 2))")
+    session.execute("INSERT INTO u VALUES (1, 1.5), (2, 'NaN')")
+    text = BAG.replace(" t", " u")
+    assert len(rows(session, text)) == 2
+    assert store.copies.names() == ()
+    session.execute("CREATE TABLE w (id int PRIMARY KEY, n numeric(10, 2))")
+    session.execute("INSERT INTO w VALUES (1, 1.5)")
+    text = BAG.replace(" t", " w")
+    rows(session, text)
+    assert "w" in store.copies.names()
+    session.execute("INSERT INTO w VALUES (2, 'NaN')")
+    assert len(rows(session, text)) == 2
+    assert "w" not in store.copies.names()
+
+
+def test_copies_stay_within_their_budget() -> None:
+    store = opened(columnar_bytes_max=100_000)
+    session = store.session()
+    for name in ("a", "b", "c"):
+        session.execute(f"CREATE TABLE {name} (id int PRIMARY KEY, v text)")
+        session.execute(
+            f"INSERT INTO {name} SELECT n, repeat('x', 40) FROM generate_series(1, 1000) g(n)"
+        )
+    for name in ("a", "b", "a", "c"):
+        assert len(rows(session, BAG.replace(" t", f" {name}"))) == 1000
+    assert store.copies.names() == ("a", "c")
+    assert store.copies.size_bytes <= 100_000
+    session.execute("CREATE TABLE large (id int PRIMARY KEY, v text)")
+    session.execute(
+        "INSERT INTO large SELECT n, repeat('x', 200) FROM generate_series(1, 1000) g(n)"
+    )
+    assert len(rows(session, BAG.replace(" t", " large"))) == 1000
+    assert "large" not in store.copies.names()
+    store.close()
+
+
+def test_no_budget_means_no_copies() -> None:
+    store = opened(columnar_bytes_max=0)
+    session = store.session()
+    session.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    session.execute("INSERT INTO t VALUES (1), (2)")
+    assert rows(session) == [(1,), (2,)]
+    assert store.shared.engine.copies is None
+    store.close()
+
+
+def test_small_tables_are_not_copied() -> None:
+    store = opened(columnar_rows_min=100)
+    session = store.session()
+    session.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    session.execute("INSERT INTO t SELECT n FROM generate_series(1, 99) g(n)")
+    rows(session)
+    assert store.copies.names() == ()
+    session.execute("INSERT INTO t VALUES (100)")
+    rows(session)
+    assert store.copies.names() == ("t",)
+    store.close()
+
+
+def test_deleted_rows_are_compacted_away(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "DEAD_ROWS_MIN", 60)
+    session = store.session()
+    rows(session)
+    for number in range(5):
+        session.execute("UPDATE t SET v = v + ?", (number,))
+        rows(session)
+    (copy,) = store.copies._copies.values()
+    assert copy.dead < 100
+    assert copy.name.startswith("copy_")
+    assert len(rows(session)) == 50
+
+
+def test_too_much_to_catch_up_makes_a_new_copy(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session = store.session()
+    rows(session)
+    monkeypatch.setattr(module, "CATCH_UP_POSITIONS_MAX", 3)
+    for number in range(10):
+        session.execute("UPDATE t SET v = ? WHERE id = 1", (number,))
+    assert (1, 9, "name 1") in rows(session)
+
+
+def test_keys_of_several_columns_and_of_every_kind(store: Store) -> None:
+    session = store.session()
+    session.execute(
+        "CREATE TABLE u (a text, b double precision, c numeric(8, 2), d timestamp, e uuid, f bytea,"
+        " v int, PRIMARY KEY (a, b, c, d, e, f))"
+    )
+    for a in ("", "x'y", "b"):
+        for b in ("'NaN'", "-0.0", "1e300"):
+            session.execute(
+                f"INSERT INTO u VALUES (?, {b}, 1.5, '2020-01-01 00:00:00.000001',"
+                "'12345678-1234-1234-1234-123456789012', '\\x00ff', 1)",
+                (a,),
+            )
+    text = BAG.replace(" t", " u")
+    assert len(rows(session, text)) == 9
+    session.execute("UPDATE u SET v = v + 1")
+    assert {row[6] for row in rows(session, text)} == {2}
+    session.execute("DELETE FROM u WHERE a = ''")
+    assert len(rows(session, text)) == 6
+
+
+def test_a_table_without_a_primary_key(store: Store) -> None:
+    session = store.session()
+    session.execute("CREATE TABLE u (v int)")
+    session.execute("INSERT INTO u VALUES (1), (1), (2)")
+    text = BAG.replace(" t", " u")
+    assert rows(session, text) == [(1,), (1,), (2,)]
+    session.execute("INSERT INTO u VALUES (1)")
+    session.execute("DELETE FROM u WHERE v = 2")
+    assert rows(session, text) == [(1,), (1,), (1,)]
+
+
+def test_a_plain_scan_comes_from_the_copy_too(store: Store) -> None:
+    session = store.session()
+    rows(session)
+    session.execute("UPDATE t SET v = 5 WHERE id = 5")
+    found = session.execute("SELECT * FROM t")
+    assert found.table is not None
+    found.materialize()
+    assert sorted(found.rows, key=repr) == rows(session)
+
+
+def test_rows_in_key_order_are_not_taken_from_a_copy(store: Store) -> None:
+    session = store.session()
+    rows(session)
+    session.execute("UPDATE t SET v = 5 WHERE id = 5")
+    found = session.execute("SELECT id FROM t ORDER BY id")
+    found.materialize()
+    assert [row[0] for row in found.rows] == list(range(1, 51))
+
+
+def test_explain_says_what_is_read_from_a_copy(store: Store) -> None:
+    session = store.session()
+    assert "reads t: scan" in explained(session)
+    rows(session)
+    assert "reads t: columnar copy of 50 rows" in explained(session)
+
+
+def test_readers_beside_writers_see_whole_transactions(store: Store) -> None:
+    """Every transaction keeps the sum; a reader that saw half of one would not."""
+    failures: list[object] = []
+    ended = threading.Event()
+
+    def write(seed: int) -> None:
+        chosen = random.Random(seed)
+        session = store.session()
+        try:
+            for _ in range(40):
+                one, other = chosen.sample(range(1, 51), 2)
+                session.execute(
+                    "UPDATE t SET v = v + CASE WHEN id = ? THEN 1 ELSE -1 END WHERE id IN (?, ?)",
+                    (one, one, other),
+                )
+        except Error as error:
+            failures.append(error)
+
+    def read() -> None:
+        session = store.session()
+        try:
+            while not ended.is_set():
+                result = session.execute("SELECT sum(v), count(*) FROM t")
+                result.materialize()
+                if result.rows != [(12750, 50)]:
+                    failures.append(result.rows)
+                    return
+        except Error as error:
+            failures.append(error)
+
+    writers = [threading.Thread(target=write, args=(seed,)) for seed in (1, 2)]
+    readers = [threading.Thread(target=read) for _ in range(2)]
+    for thread in writers + readers:
+        thread.start()
+    for thread in writers:
+        thread.join()
+    ended.set()
+    for thread in readers:
+        thread.join()
+    assert not failures
+    assert len(rows(store.session())) == 50
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_histories_read_like_scans(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    print("seed", seed)
+    monkeypatch.setattr(module, "DEAD_ROWS_MIN", 10)
+    chosen = random.Random(seed)
+    store = opened(lock_wait_ms_max=1)
+    sessions = [store.session() for _ in range(3)]
+    sessions[0].execute("CREATE TABLE t (id int PRIMARY KEY, v int, name text)")
+    for step in range(150):
+        session = chosen.choice(sessions)
+        try:
+            _act(chosen, session, store, step)
+        except Error as error:
+            if error.sqlstate not in EXPECTED:
+                raise
+            session.execute("ROLLBACK")
+        if chosen.random() < 0.5:
+            reader = chosen.choice(sessions)
+            if not reader.transactions.failed:
+                rows(reader)
+    for session in sessions:
+        session.execute("ROLLBACK")
+        rows(session)
+    store.close()
+
+
+def _act(chosen: random.Random, session: Session, store: Store, step: int) -> None:
+    number = chosen.randrange(60)
+    match chosen.randrange(11):
+        case 0 | 1 | 2:
+            session.execute(
+                "INSERT INTO t (id, v, name) SELECT n, n, ? FROM generate_series(?::int, ?::int) g(n)"
+                " ON CONFLICT (id) DO UPDATE SET v = t.v + 1",
+                (f"step {step}", number, number + chosen.randrange(6)),
+            )
+        case 3 | 4:
+            session.execute("UPDATE t SET v = ? WHERE id % 7 = ?", (step, number % 7))
+        case 5:
+            session.execute("DELETE FROM t WHERE id BETWEEN ? AND ?", (number, number + 5))
+        case 6:
+            session.execute("UPDATE t SET id = id + 100 WHERE id = ?", (number,))
+        case 7:
+            opened = session.transactions.open is not None
+            session.execute(chosen.choice(("COMMIT", "ROLLBACK")) if opened else "BEGIN")
+        case 8 if session.transactions.open is None and chosen.random() < 0.3:
+            session.execute("TRUNCATE t")
+        case 9 if session.transactions.open is None and chosen.random() < 0.3:
+            session.execute(f"ALTER TABLE t ADD COLUMN c{step} int DEFAULT {step}")
+        case 10 if chosen.random() < 0.3:
+            store.database.trim(store.database.position - chosen.randrange(10))
+        case _:
+            pass
