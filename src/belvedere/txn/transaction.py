@@ -208,14 +208,14 @@ class Transaction:
 
     # -- writing ------------------------------------------------------------------------------
 
-    def lock(self, request: LockRequest) -> None:
-        """Hold this lock to the end of the transaction."""
+    def lock(self, request: LockRequest, wait_ms: int | None = None) -> None:
+        """Hold this lock to the end of the transaction; 55P03 after `wait_ms`, if given."""
         held = self._held
         if held and request in held:
             return
         if self.ended:
             raise _ended()
-        self._locks.acquire(self.id, request)
+        self._locks.acquire(self.id, request, wait_ms)
         held[request] = None
 
     def write(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
@@ -244,6 +244,12 @@ class Transaction:
         del self._changes[key]
         if self._order is not None:
             self._order.remove(key)
+
+    def require_stable(self, start: bytes, end: bytes) -> None:
+        """Let the commit fail with Retry when another one changes something in the range: for
+        whoever copies it."""
+        self.isolation = self.isolation._replace(validates_reads=True)
+        self._ranges = [*self._ranges, Range(start, end)]
 
     # -- statements and savepoints ------------------------------------------------------------
 
