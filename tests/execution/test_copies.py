@@ -460,7 +460,8 @@ def _act(chosen: random.Random, session: Session, store: Store, step: int) -> No
     match chosen.randrange(11):
         case 0 | 1 | 2:
             session.execute(
-                "INSERT INTO t (id, v, name) SELECT n, n, ? FROM generate_series(?::int, ?::int) g(n)"
+                "INSERT INTO t (id, v, name)"
+                " SELECT n, n, ? FROM generate_series(?::int, ?::int) g(n)"
                 " ON CONFLICT (id) DO UPDATE SET v = t.v + 1",
                 (f"step {step}", number, number + chosen.randrange(6)),
             )

@@ -21,6 +21,7 @@ from belvedere.execution.duck.types import NotExact, literal_text, literal_type,
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import Function, Volatility, build_sql
+from belvedere.plan.functions.registry import registry
 from belvedere.types import BOOLEAN, Kind, SqlType
 
 _PLAIN_EQUALITY = frozenset(
@@ -103,6 +104,8 @@ def constant(value: object, sql_type: SqlType) -> Typed:
 def call(
     scope: Scope, function: Function, arguments: tuple[e.Expression, ...], result: SqlType
 ) -> Typed:
+    if function.name == "extract" and isinstance(arguments[0], e.Literal):
+        function, arguments = _known_field(function, arguments)
     lowered = [lower(scope, argument) for argument in arguments]
     if function.name in _COMPARISONS:
         lowered = [
@@ -110,6 +113,18 @@ def call(
             for one, argument in zip(lowered, arguments)
         ]
     return built(scope, function, lowered, result)
+
+
+def _known_field(
+    function: Function, arguments: tuple[e.Expression, ...]
+) -> tuple[Function, tuple[e.Expression, ...]]:
+    """`extract` of a constant field has a function, and a form, of its own."""
+    field, value = arguments
+    assert isinstance(field, e.Literal)
+    for known in registry().get(f"extract {str(field.value).lower()}", ()):
+        if known.arguments[0] == function.arguments[1]:
+            return known, (value,)
+    return function, arguments
 
 
 _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
@@ -210,11 +225,20 @@ def _require_plain(*types: SqlType) -> None:
 
 
 def _in_list(scope: Scope, expression: e.InList) -> Typed:
-    _require_plain(expression.operand.type, *(item.type for item in expression.items))
+    types = (expression.operand.type, *(item.type for item in expression.items))
+    blanks = all(one.kind is Kind.CHAR for one in types)  # do not count at the end of these
+    if not blanks:
+        _require_plain(*types)
     operand = _paren(lower(scope, expression.operand).tree)
     items = [lower(scope, item).tree for item in expression.items]
+    if blanks:
+        operand, items = _stripped(operand), [_stripped(item) for item in items]
     tree: exp.Expr = exp.In(this=operand, expressions=items)
     return Typed(exp.not_(tree) if expression.negated else tree, BOOLEAN)
+
+
+def _stripped(tree: exp.Expr) -> exp.Expr:
+    return exp.Anonymous(this="rtrim", expressions=[tree, exp.Literal.string(" ")])
 
 
 def _quantified(scope: Scope, expression: e.Quantified) -> Typed:
