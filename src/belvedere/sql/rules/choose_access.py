@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from belvedere.catalog.model import Table
+from belvedere.catalog.model import Column, Table, TypeName, View
 from belvedere.plan import access as paths
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import conjunction, conjuncts, rebuild_inputs
@@ -16,6 +16,7 @@ from belvedere.sql.rules.access_paths import (
     sargs_of,
 )
 from belvedere.sql.rules.context import Context
+from belvedere.types import BIGINT
 
 
 def choose_access(plan: n.Node, context: Context) -> n.Node:
@@ -26,6 +27,8 @@ def choose_access(plan: n.Node, context: Context) -> n.Node:
 
 def _scan(scan: n.Scan | n.State, context: Context) -> n.Node:
     table = context.catalog.get(scan.relation)
+    if isinstance(table, View):
+        table = stored_rows(table, scan)
     if scan.filter is None or not isinstance(table, Table) or scan.access != paths.FULL:
         return scan
     best = cheapest(scan, table, context)
@@ -33,6 +36,20 @@ def _scan(scan: n.Scan | n.State, context: Context) -> n.Node:
         return scan
     rest = conjunction(remaining(conjuncts(scan.filter), best.used))
     return replace(scan, access=best.access, residual=rest)
+
+
+def stored_rows(view: View, scan: n.Scan | n.State) -> Table:
+    """A view's state as a table: its key is what the state is sorted by, the amounts follow. Names
+    are those of the scan, which the conditions have too."""
+    stored = [column.type for column in view.stored]
+    types = enumerate([*stored, *[BIGINT] * view.amounts])
+    names = {slot: field.name for slot, field in zip(scan.slots, scan.fields, strict=True)}
+    return Table(
+        id=view.id,
+        name=view.name,
+        columns=tuple([Column(names.get(i, ""), TypeName.of(type_), i) for i, type_ in types]),
+        primary_key=tuple(range(view.key_columns)),
+    )
 
 
 def cheapest(scan: n.Scan | n.State, table: Table, context: Context) -> Candidate | None:
