@@ -16,8 +16,10 @@ the same total in any order; `float_to_fixed` makes a float one without losing a
 from __future__ import annotations
 
 import struct
+from collections.abc import Callable
 from functools import lru_cache
 
+from belvedere.codec.compile import compile_function
 from belvedere.errors import Corruption, InvalidInput
 
 _HEAD_BYTES = 7
@@ -54,6 +56,44 @@ def decode(state: bytes) -> tuple[bytes, tuple[int, ...]]:
 
 def add(state: bytes | None, payload: bytes, amounts: tuple[int, ...]) -> bytes | None:
     """The state after adding; None when no row is left. The payload of an existing state stays."""
+    adder = _adders.get(len(amounts))
+    if adder is None:
+        adder = _adders[len(amounts)] = _adder(len(amounts))
+    return adder(state, payload, amounts)
+
+
+Adder = Callable[[bytes | None, bytes, tuple[int, ...]], bytes | None]
+_adders: dict[int, Adder] = {}
+
+
+def _adder(count: int) -> Adder:
+    """`add` for this many amounts: straight-line code for what every ordinary addition is, amounts
+    of eight bytes and rows left; everything else goes to `_add`."""
+    form = _short_form(count)
+    stored, given = ([f"{letter}{i}" for i in range(count)] for letter in "ba")
+    sums = ", ".join(f"{b} + {a}" for b, a in zip(stored, given))
+    body = [
+        "try:",
+        "    if state is None:",
+        "        if amounts[0] > 0:",
+        f"            return pack(0, {count}, len(payload), *amounts) + payload",
+        f"    elif len(state) >= {form.size}:",
+        f"        form, count, length, {', '.join(stored)} = unpack_from(state)",
+        f"        {', '.join(given)}, = amounts",
+        f"        if not form and count == {count} and b0 + a0 > 0:",
+        f"            if len(state) == {form.size} + length:",
+        f"                return pack(0, {count}, length, {sums}) + state[{form.size}:]",
+        "except struct_error:",
+        "    pass  # an amount too large for eight bytes",
+        "return slow(state, payload, amounts)",
+    ]
+    space = {"pack": form.pack, "unpack_from": form.unpack_from}
+    return compile_function(
+        "add", "state, payload, amounts", body, space | {"struct_error": struct.error, "slow": _add}
+    )
+
+
+def _add(state: bytes | None, payload: bytes, amounts: tuple[int, ...]) -> bytes | None:
     if state is not None:
         payload, before = decode(state)
         if len(before) != len(amounts):

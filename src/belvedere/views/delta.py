@@ -25,16 +25,22 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.views.core import Branch, Leaf, equality
+from belvedere.views.prune import Pruned, prunes_of
 
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """`changed` are numbers of leaves; leaf k of the branch is the Changes leaf -(k + 1)."""
+    """`changed` are numbers of leaves; leaf k of the branch is the Changes leaf -(k + 1). `pruned`
+    says for which of them rows that come can be left out (`views.prune`)."""
 
     branch: int
     changed: tuple[int, ...]
     plan: n.Node
     scans: int
+    pruned: tuple[Pruned, ...] = ()
+
+    def prunes(self, leaf: int) -> bool:
+        return any(one.parent == leaf for one in self.pruned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +73,13 @@ def terms_of(
     wishes: dict[Wish, None] = {}
     for number, branch in enumerate(branches):
         leaves = [i for i, leaf in enumerate(branch.leaves) if leaf.constant is None]
+        prunes = prunes_of(branch, catalog)
         for size in range(1, len(leaves) + 1):
             for changed in combinations(leaves, size):
                 builder = _Builder(branch, changed, catalog)
                 plan = builder.plan(fields)
-                terms.append(Term(number, changed, plan, builder.scans))
+                pruned = [p for p in prunes if p.parent in changed and p.child not in changed]
+                terms.append(Term(number, changed, plan, builder.scans, tuple(pruned)))
                 wishes.update(dict.fromkeys(builder.wishes))
     return tuple(terms), tuple(wishes)
 

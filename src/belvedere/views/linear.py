@@ -33,11 +33,12 @@ FLOATS = (Kind.REAL, Kind.DOUBLE)
 @dataclass(frozen=True, slots=True)
 class Linear:
     """How one aggregate call is kept: `width` amounts; `amounts` of one value; `final` of the
-    sums."""
+    sums. `form` names those that have generated code of their own (`views.entry`)."""
 
     width: int
     amounts: Callable[[Any], Amounts]
     final: Function
+    form: str = ""
 
 
 def linear(call: e.AggregateCall) -> Linear | None:
@@ -46,7 +47,7 @@ def linear(call: e.AggregateCall) -> Linear | None:
         return None
     name = call.function.name
     if name == "count":
-        return Linear(1, _count, _final("count", 1, BIGINT, lambda rows: rows))
+        return Linear(1, _count, _final("count", 1, BIGINT, lambda rows: rows), "count")
     if name not in ("sum", "avg"):
         return None
     return _sum_or_average(call.arguments[0].type, call.type, average=name == "avg")
@@ -55,7 +56,7 @@ def linear(call: e.AggregateCall) -> Linear | None:
 def _sum_or_average(argument: SqlType, result: SqlType, *, average: bool) -> Linear | None:
     if argument.kind in INTEGERS:
         final = _integer_average if average else _integer_sum(result)
-        return Linear(2, _integer, _final("integers", 2, result, final))
+        return Linear(2, _integer, _final("integers", 2, result, final), "integers")
     if argument.kind is Kind.NUMERIC and argument.scale is not None:
         unit = Decimal(1).scaleb(-argument.scale)
         return Linear(

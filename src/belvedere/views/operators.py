@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
@@ -40,8 +41,14 @@ from belvedere.views.source import (
 )
 from belvedere.views.tree import Core, Map
 
-Sides = tuple[list[Row], list[Row]]
-"""Old and new rows of a leaf."""
+
+class Sides(NamedTuple):
+    """Rows of a leaf: old ones, new ones, and those of the new ones that had an old one."""
+
+    removed: list[Row]
+    added: list[Row]
+    moved: list[Row]
+
 
 SidesOf = Callable[[Sequence[RowChange]], Sides]
 
@@ -91,7 +98,10 @@ class CoreSource:
         for leaves, terms in self._relevant(step.relations):
             sides = {at: of(step.changes) for at, of in leaves.items()}
             for term, rows in terms:
-                yield from _term_rows(term, rows, sides, state)
+                given = sides
+                if term.pruned and step.prunes:
+                    given = {at: _pruned(term, at, side) for at, side in sides.items()}
+                yield from _term_rows(term, rows, given, state)
 
     def _relevant(self, relations: frozenset[int]) -> list[_Relevant]:
         """Of each branch the leaves and terms that changes of these relations have a part in."""
@@ -131,6 +141,10 @@ class CoreSource:
         return rows
 
 
+def _pruned(term: Term, leaf: int, sides: Sides) -> Sides:
+    return sides._replace(added=sides.moved) if term.prunes(leaf) else sides
+
+
 def _term_rows(term: Term, rows: Rows, sides: dict[int, Sides], before: Reader) -> Weighted:
     """Every combination of old (weight -1) and new (weight +1) rows of the changed leaves."""
     if len(term.changed) == 1:
@@ -160,6 +174,7 @@ def _sides_of(catalog: Catalog, one: Leaf) -> SidesOf:
     def sides(changes: Sequence[RowChange]) -> Sides:
         removed: list[Row] = []
         added: list[Row] = []
+        moved: list[Row] = []
         for change in changes:
             if change.relation == relation:
                 old = None if change.old is None else project(change.old)
@@ -169,7 +184,9 @@ def _sides_of(catalog: Catalog, one: Leaf) -> SidesOf:
                         removed.append(old)
                     if new is not None:
                         added.append(new)
-        return removed, added
+                    if old is not None and new is not None:
+                        moved.append(new)
+        return Sides(removed, added, moved)
 
     return sides
 

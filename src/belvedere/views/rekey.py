@@ -17,6 +17,7 @@ from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, Maintenance, State, Table
 from belvedere.catalog.relation import compiled_index, compiled_table
+from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.txn.border import LockRequest, Reader, RowChange, Writer
 from belvedere.types import Row
@@ -46,12 +47,15 @@ def index_participants(
 
 
 class RekeyParticipant:
+    checks = False  # uniqueness is seen to in `writes`
+
     def __init__(
         self, catalog: Catalog, index: Index, compile_expression: CompileExpression
     ) -> None:
         self._index = compiled_index(catalog, index.id)
         self._table = compiled_table(catalog, index.table)
         table = self._table.table
+        self._prefix = keyspace.row_prefix(table.id)
         self._values = [
             _picker(part.slot)
             if part.slot is not None
@@ -60,6 +64,12 @@ class RekeyParticipant:
         ]
         self._rest = (*table.primary_key, *index.include)
         self._where = compile_expression(catalog, table, index.where) if index.where else None
+        self._unique = index.unique
+        self._key_width = len(self._index.key.columns)
+        slots = [part.slot for part in index.parts if part.slot is not None]
+        self._project: Callable[[bytes], Row] | None = None
+        if len(slots) == len(index.parts) and self._where is None:
+            self._project = self._table.layout.projector((*slots, *self._rest))
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
         """Claims of unique values, for commits that have no section to check them in."""
@@ -77,8 +87,9 @@ class RekeyParticipant:
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         removed: set[bytes] = set()
         added: list[tuple[bytes, bytes]] = []
+        prefix = self._prefix
         for change in changes:
-            if change.relation != self._table.table.id:
+            if not change.key.startswith(prefix):
                 continue
             old, new = self.entry(change.old), self.entry(change.new)
             if old == new:
@@ -88,7 +99,7 @@ class RekeyParticipant:
                 writer.delete(old[0])
             if new is not None:
                 added.append(new)
-        if self._index.index.unique:
+        if self._unique:
             self._require_unique(added, removed, reader)
         for key, value in added:
             writer.put(key, value)
@@ -97,18 +108,20 @@ class RekeyParticipant:
         """The index entry (key, value) of a stored row; None when it has none."""
         if value is None:
             return None
-        row = self._table.decode(value)
-        if self._where is not None and self._where(row) is not True:
-            return None
-        parts = tuple([pick(row) for pick in self._values])
-        stored = parts + tuple([row[slot] for slot in self._rest])
-        index = self._index
-        distinct = index.index.nulls_distinct and None in parts
-        if index.index.unique and not distinct:
-            key = index.unique_key.encode(parts)
+        if self._project is not None:
+            stored = self._project(value)  # columns alone: no other one is decoded
         else:
-            key = index.key.encode(stored[: len(index.key.columns)])
-        return key, index.layout.encode(stored)
+            row = self._table.decode(value)
+            if self._where is not None and self._where(row) is not True:
+                return None
+            parts = tuple([pick(row) for pick in self._values])
+            stored = parts + tuple([row[slot] for slot in self._rest])
+        index = self._index
+        if self._unique:
+            parts = stored[: index.parts]
+            if not (index.index.nulls_distinct and None in parts):
+                return index.unique_key.encode(parts), index.layout.encode(stored)
+        return index.key.encode(stored[: self._key_width]), index.layout.encode(stored)
 
     def _require_unique(
         self, added: list[tuple[bytes, bytes]], removed: set[bytes], reader: Reader

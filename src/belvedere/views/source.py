@@ -23,7 +23,7 @@ from belvedere.plan.fields import Field
 from belvedere.plan.functions.function import Environment
 from belvedere.txn.border import ParticipantsFor, Reader, RowChange
 from belvedere.txn.commit.batch import DerivedRows
-from belvedere.txn.history.readers import OverlayReader
+from belvedere.txn.history.readers import NewestReader, OverlayReader
 from belvedere.types import Row
 from belvedere.views.core import Expressions
 
@@ -40,13 +40,18 @@ class Step:
     """Changes, the state before them, and (made when asked for) the state after them."""
 
     def __init__(
-        self, changes: Sequence[RowChange], before: Reader, indexes: ParticipantsFor
+        self,
+        changes: Sequence[RowChange],
+        before: Reader,
+        indexes: ParticipantsFor,
+        after: Reader | None = None,
     ) -> None:
         self.changes = changes
         self.before = before
         self.relations = frozenset([change.relation for change in changes])
+        self.prunes = isinstance(before, NewestReader)  # a commit's own state, constraints hold
         self._indexes = indexes
-        self._after: Reader | None = None
+        self._after = after
 
     @property
     def after(self) -> Reader:
@@ -91,6 +96,12 @@ def run_plan(rows: Rows, reader: Reader, deltas: dict[int, list[Row]]) -> Iterat
 
 def bare_run(reader: Reader) -> Run:
     return Run(reader, (), ENVIRONMENT, NO_SERVICES, NEVER)
+
+
+def nothing_run() -> Run:
+    """For expressions that ask nothing of a run but the row."""
+    nothing: Reader = None  # type: ignore[assignment]
+    return bare_run(nothing)
 
 
 class Keys:

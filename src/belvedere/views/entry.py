@@ -1,0 +1,51 @@
+"""What one row adds to a view's state, as generated text: its group, and the amounts.
+
+SELECT customer, count(*), sum(total) ... GROUP BY customer
+(r0[0],), (1, 1, (0 if (t1 := r0[1]) is None else 1), (t1 or 0))
+"""
+
+from __future__ import annotations
+
+from belvedere.execution.direct.expressions import Writer as Texts
+from belvedere.execution.direct.source import Source, tuple_source
+from belvedere.plan import expressions as e
+from belvedere.plan import transform
+from belvedere.views.compile import Group
+from belvedere.views.core import Expressions
+from belvedere.views.linear import Linear
+
+
+def entry_text(
+    source: Source, texts: Texts, group: Group | None, columns: Expressions | None
+) -> str:
+    """Text of (stored columns, amounts). `columns` are what the group's expressions are over, given
+    over the row that `texts` knows; None: they are over that row itself."""
+    if group is None:
+        assert columns is not None
+        return f"{tuple_source(map(texts.value, columns))}, (1,)"
+
+    def placed(expression: e.Expression) -> e.Expression:
+        if columns is None:
+            return expression
+        return transform.map_columns(expression, lambda column: columns[column.index])
+
+    amounts = ["1"]
+    for call, keep in zip(group.calls, group.keeps, strict=True):
+        value = texts.value(placed(call.arguments[0])) if call.arguments else "True"
+        condition = None if call.filter is None else texts.truth(placed(call.filter))
+        amounts.append(_amounts(source, keep, value, condition, whole=not call.arguments))
+    stored = tuple_source(texts.value(placed(one)) for one in group.groups)
+    return f"{stored}, {tuple_source(amounts)}"
+
+
+def _amounts(source: Source, keep: Linear, value: str, condition: str | None, whole: bool) -> str:
+    if condition is not None:
+        given = f"{source.constant(keep.amounts, 'amounts')}({value})"
+        nothing = source.constant(keep.amounts(None), "nothing")
+        return f"*({given} if {condition} else {nothing})"
+    if keep.form == "count":
+        return "1" if whole else f"(0 if {value} is None else 1)"
+    if keep.form == "integers":
+        held = source.temporary()
+        return f"(0 if ({held} := {value}) is None else 1), ({held} or 0)"
+    return f"*{source.constant(keep.amounts, 'amounts')}({value})"

@@ -1,0 +1,71 @@
+"""Which delta terms enforced foreign keys make empty.
+
+Before a parent row is there no child can refer to it, so a row that comes into the parent's table
+(comes, not changes) joins none of the old rows of the child's:
+
+    orders o JOIN customers c ON o.customer = c.id      orders.customer REFERENCES customers
+
+an inserted customer has nothing to do with `dcustomers x orders`; only orders inserted beside it,
+in the same transaction, can match it, and those have a term of their own.
+
+It holds in the commit section, where the state before obeys the constraints of the catalog. A
+stretch of the log may begin before the constraint was there, and a transaction may put the child
+first and look, so nothing is pruned then (`Step.prunes`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import ForeignKey
+from belvedere.plan import expressions as e
+from belvedere.views.core import Branch, Leaf
+
+
+class Pruned(NamedTuple):
+    """Rows that come into leaf `parent` join no old row of leaf `child`."""
+
+    parent: int
+    child: int
+    foreign_key: str
+
+
+def prunes_of(branch: Branch, catalog: Catalog) -> tuple[Pruned, ...]:
+    """Every pair of leaves of the branch that is joined along an enforced foreign key."""
+    equal = set(_equal_columns(branch))
+    tables = [i for i, leaf in enumerate(branch.leaves) if leaf.constant is None]
+    return tuple(
+        Pruned(parent, child, key.name)
+        for child in tables
+        for key in catalog.table(branch.leaves[child].relation).foreign_keys
+        for parent in tables
+        if parent != child and _joined(branch.leaves[child], branch.leaves[parent], key, equal)
+    )
+
+
+def _equal_columns(branch: Branch) -> Iterator[tuple[int, int]]:
+    """Pairs of columns of the branch's row that a condition sets equal, both ways."""
+    for condition in branch.conditions:
+        match condition:
+            case e.Call(function, (e.Column() as one, e.Column() as other), _):
+                if function.name == "=":
+                    yield one.index, other.index
+                    yield other.index, one.index
+
+
+def _joined(child: Leaf, parent: Leaf, key: ForeignKey, equal: set[tuple[int, int]]) -> bool:
+    if not key.enforced or key.parent != parent.relation:
+        return False
+    pairs = zip(key.columns, key.parent_columns, strict=True)
+    return all(
+        mine in child.slots
+        and theirs in parent.slots
+        and (
+            child.offset + child.slots.index(mine),
+            parent.offset + parent.slots.index(theirs),
+        )
+        in equal
+        for mine, theirs in pairs
+    )

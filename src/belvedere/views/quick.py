@@ -1,0 +1,211 @@
+"""The short way of one changed row: a generated function in place of a plan.
+
+A single-row commit is what most writes are, and what a plan does before its first row (a run, a
+generator for each operator) costs more than the row. Where a core's term only goes from the changed
+row to other rows by their whole primary key, it is straight-line code:
+
+    project the row, test it, get its partner by key, test both, make the group and the amounts
+
+A key without a partner ends there: nothing else is read. Everything else (index ranges, self-joins,
+several changes at once, operators above) goes through the plans of `views.operators`, which give
+the same rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_table
+from belvedere.codec import keyspace
+from belvedere.codec.compile import indent
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.direct.expressions import Writer as Texts
+from belvedere.execution.direct.source import Source
+from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.txn.border import RowChange
+from belvedere.types import Row
+from belvedere.views.compile import Group
+from belvedere.views.core import Leaf
+from belvedere.views.delta import Term, terms_of
+from belvedere.views.entry import entry_text
+from belvedere.views.linear import Amounts
+from belvedere.views.operators import looks_different
+from belvedere.views.source import nothing_run
+from belvedere.views.tree import Core, Tree
+
+PREFIX = keyspace.ROW_PREFIX_BYTES
+Get = Callable[[bytes], bytes | None]
+Entry = tuple[Row, Amounts]
+
+
+@dataclass(frozen=True, slots=True)
+class Leg:
+    """What a changed row of one leaf adds: `entry` is None where it adds nothing."""
+
+    project: Callable[[bytes], Row]
+    entry: Callable[[Row, Get], Entry | None]
+    disguised: bool
+
+    def comes(self, change: RowChange, get: Get) -> Entry | None:
+        """What a new row adds."""
+        assert change.new is not None
+        return self.entry(self.project(change.new), get)
+
+    def entries(self, change: RowChange, get: Get) -> list[tuple[Row, Amounts, int]]:
+        _, old, new, _ = change
+        before = None if old is None else self.project(old)
+        after = None if new is None else self.project(new)
+        if before == after and not (self.disguised and repr(before) != repr(after)):
+            return []
+        found: list[tuple[Row, Amounts, int]] = []
+        for row, weight in ((before, -1), (after, 1)):
+            entry = None if row is None else self.entry(row, get)
+            if entry is not None:
+                found.append((*entry, weight))
+        return found
+
+
+class Quick:
+    """The legs of a tree. `legs` are those of each table, by the prefix of its keys."""
+
+    def __init__(self, catalog: Catalog, tree: Tree, group: Group | None) -> None:
+        self.legs: dict[bytes, tuple[Leg, ...]] = {}
+        self._branches: list[frozenset[bytes]] = []  # the tables of each
+        self._known: dict[frozenset[bytes], bool] = {}
+        self._whole = isinstance(tree, Core)
+        if isinstance(tree, Core):
+            self.legs = _legs(catalog, tree, group)
+            self._branches = [
+                frozenset(keyspace.row_prefix(x.relation) for x in b.leaves if not x.constant)
+                for b in tree.branches
+            ]
+
+    def covers(self, changes: Sequence[RowChange]) -> bool:
+        """Whether every change can go by its leg: in no branch two tables change together."""
+        if not self._whole:
+            return False
+        changed = frozenset([change.key[:PREFIX] for change in changes])
+        found = self._known.get(changed)
+        if found is None:
+            found = all(
+                len(tables & changed) < 2 and (tables & changed) <= self.legs.keys()
+                for tables in self._branches
+            )
+            self._known[changed] = found
+        return found
+
+    def entries(self, changes: Sequence[RowChange], get: Get) -> Iterator[tuple[Row, Amounts, int]]:
+        legs = self.legs
+        for change in changes:
+            for leg in legs.get(change.key[:PREFIX], ()):
+                yield from leg.entries(change, get)
+
+
+def _legs(catalog: Catalog, tree: Core, group: Group | None) -> dict[bytes, tuple[Leg, ...]]:
+    """By table; a table one of whose leaves has no leg has none at all."""
+    found: dict[int, list[Leg] | None] = {}
+    single = [t for t in terms_of(tree.branches, tree.plan.fields, catalog)[0] if _single(tree, t)]
+    for number, branch in enumerate(tree.branches):
+        for at, leaf in enumerate(branch.leaves):
+            if leaf.constant is not None:
+                continue
+            terms = [t for t in single if (t.branch, t.changed) == (number, (at,))]
+            leg = _leg(catalog, leaf, terms[0].plan, group) if terms else None
+            known = found.setdefault(leaf.relation, [])
+            if leg is None or known is None:
+                found[leaf.relation] = None
+            else:
+                known.append(leg)
+    return {keyspace.row_prefix(r): tuple(legs) for r, legs in found.items() if legs}
+
+
+def _single(tree: Core, term: Term) -> bool:
+    """Whether a change of the term's table is a change of no other leaf of the branch."""
+    relations = [leaf.relation for leaf in tree.branches[term.branch].leaves if not leaf.constant]
+    changed = tree.branches[term.branch].leaves[term.changed[0]]
+    return len(term.changed) == 1 and relations.count(changed.relation) == 1
+
+
+def _leg(catalog: Catalog, leaf: Leaf, plan: n.Node, group: Group | None) -> Leg | None:
+    chain = _chain(plan.input) if isinstance(plan, n.Project) else None
+    if chain is None or not isinstance(plan, n.Project):
+        return None
+    project = compiled_table(catalog, leaf.relation).layout.projector(leaf.slots)
+    entry = _compiled(catalog, chain, plan, group)
+    return Leg(project, entry, looks_different(leaf.fields))
+
+
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A row fetched by its whole key (None: the changed row), and what must hold then."""
+
+    scan: n.Scan | None
+    parts: tuple[paths.Part, ...]
+    condition: e.Expression | None
+    width: int
+
+
+def _chain(node: n.Node) -> list[_Step] | None:
+    match node:
+        case n.Changes():
+            return [_Step(None, (), None, len(node.fields))]
+        case n.Filter(input=n.Changes() as changes):
+            return [_Step(None, (), node.condition, len(changes.fields))]
+        case n.Join(right=n.Scan(filter=None) as scan, lookup=n.Lookup() as lookup):
+            below = _chain(node.left)
+            access = lookup.access
+            whole = access.index is None and access.whole
+            if (
+                below is None
+                or not whole
+                or any(type(p) is not paths.OnePart for p in access.parts)
+            ):
+                return None
+            step = _Step(scan, access.parts, node.residual, len(scan.fields))
+            return [*below, step]
+        case _:
+            return None
+
+
+def _compiled(
+    catalog: Catalog, chain: list[_Step], plan: n.Project, group: Group | None
+) -> Callable[[Row, Get], Entry | None]:
+    source = Source()
+    starts = [sum(step.width for step in chain[:i]) for i in range(len(chain))]
+
+    def column(index: int) -> str:
+        at = max(i for i, start in enumerate(starts) if start <= index)
+        return f"r{at}[{index - starts[at]}]"
+
+    texts = Texts(source, lambda node: compile_plan(catalog, node), column, "()")
+    lines: list[str] = []
+    for number, step in enumerate(chain):
+        if step.scan is not None:
+            lines += _fetch(catalog, source, texts, step, number)
+        if step.condition is not None:
+            lines += [f"if not {texts.truth(step.condition)}: return None"]
+    lines += [f"return {entry_text(source, texts, group, plan.expressions)}"]
+    body = ["def evaluate(r0, get):", *indent(lines), "return evaluate"]
+    function: Callable[[Row, Get], Entry | None] = source.function("bind", body)(nothing_run())
+    return function
+
+
+def _fetch(catalog: Catalog, source: Source, texts: Texts, step: _Step, number: int) -> list[str]:
+    """Lines that get the row of a step by its key; without a value or a row there is nothing."""
+    assert step.scan is not None
+    table = compiled_table(catalog, step.scan.relation)
+    encode = source.constant(table.key.encode, "encode")
+    project = source.constant(table.layout.projector(step.scan.slots), "project")
+    names = []
+    lines = []
+    for at, part in enumerate(step.parts):
+        assert isinstance(part, paths.OnePart)
+        names.append(f"k{number}_{at}")
+        lines += [f"{names[-1]} = {texts.value(part.value)}"]
+        lines += [f"if {names[-1]} is None: return None"]
+    lines += [f"v = get({encode}(({', '.join(names)},)))", "if v is None: return None"]
+    return [*lines, f"r{number} = {project}(v)"]
