@@ -42,10 +42,10 @@ from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
 from belvedere.views.build import fill_index, unfinished
-from belvedere.views.group import Worker
 from belvedere.views.host import ViewHost
 from belvedere.views.keep import Bind, Keeper, no_queries
 from belvedere.views.rekey import CompileExpression, index_participants, no_expressions
+from belvedere.views.worker import Worker
 
 MEMORY = ":memory:"
 _SUFFIX = struct.Struct(">4sI")

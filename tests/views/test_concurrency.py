@@ -178,22 +178,22 @@ def make_with_a_write_between(store: Store) -> None:
         ["INSERT INTO children VALUES (2, 1, 3)", "DELETE FROM children WHERE id = 1"],
         ["INSERT INTO children VALUES (3, 1, 1)"],
     ]
-    keeper = store.db.keeper
-    backfill, catch_up = keeper.backfill, keeper.catch_up
+    keeper, deferred = store.db.keeper, store.db.deferred
+    backfill, refresh = keeper.backfill, deferred.refresh
 
     def slow_backfill(commits: object, view: object, reader: object) -> None:
         for statement in steps[0]:
             other.execute(statement)
         backfill(commits, view, reader)  # type: ignore[arg-type]
 
-    def slow_catch_up(commits: object, log: object, view: object) -> int:
-        reached = catch_up(commits, log, view)  # type: ignore[arg-type]
+    def slow_refresh(view: object) -> int:
+        reached = refresh(view)  # type: ignore[arg-type]
         for statement in steps[1]:
             other.execute(statement)
         return reached
 
-    keeper.backfill, keeper.catch_up = slow_backfill, slow_catch_up  # type: ignore[method-assign]
+    keeper.backfill, deferred.refresh = slow_backfill, slow_refresh  # type: ignore[method-assign]
     try:
         store.run(f"CREATE MATERIALIZED VIEW totals AS {DEFINITIONS['totals']}")
     finally:
-        keeper.backfill, keeper.catch_up = backfill, catch_up  # type: ignore[method-assign]
+        keeper.backfill, deferred.refresh = backfill, refresh  # type: ignore[method-assign]

@@ -13,7 +13,7 @@ import pytest
 from belvedere import failpoints
 from belvedere.codec import keyspace
 from belvedere.errors import Unavailable
-from belvedere.views.group import watermark
+from belvedere.views.watermarks import watermark
 from tests.views.crash_child import TEXTS
 from tests.views.sql import Store, opened
 

@@ -22,7 +22,7 @@ from belvedere.txn import rows
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
-from belvedere.views.group import Recorder, apply_batch, consolidated
+from belvedere.views.group import Unit, apply_batch, work_out
 from belvedere.views.source import ENVIRONMENT, NO_SERVICES
 from tests.views.plans import CUSTOMERS, ORDERS, PLANS, UNORDERED
 
@@ -182,10 +182,9 @@ def apply_twice(db: Database) -> None:
     db.run(lambda txn: rows.insert(txn, db.table("orders"), (1, 1, Decimal("1.00"))))
     db.catch_up(view)
     with db.begin() as reader:
-        changes = consolidated(db.log.read(start, reader.position), frozenset(view.inputs))
-        recorder = Recorder()
-        db.keeper.maintainer(db.catalog, view).writes(changes, reader, recorder)
-    apply_batch(db.commits, view.group, recorder, start, db.position)
+        unit = Unit(view.group, view.group, start, (view,))
+        (batch,) = work_out(db.keeper, db.log, reader, [unit])
+    apply_batch(db.commits, db.keeper, batch)
     with db.begin() as reader:
         expected = bag(db.catalog, PLANS["per_customer"](db.catalog), reader)
         found = bag(db.catalog, db.keeper.reading(db.catalog, view), reader)

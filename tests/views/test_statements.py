@@ -10,7 +10,7 @@ from belvedere.catalog.model import Index, Maintenance
 from belvedere.codec import accumulator, keyspace
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.txn.border import Reader
-from belvedere.views.keep import switch
+from belvedere.views.flip import switch
 from tests.views.sql import Store, opened, rows_of
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"

@@ -26,7 +26,8 @@ from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
 from belvedere.views.core import refused
-from belvedere.views.keep import pinned, switch
+from belvedere.views.flip import switch
+from belvedere.views.keep import pinned
 from belvedere.views.read import views_in, with_views
 
 if TYPE_CHECKING:

@@ -189,13 +189,13 @@ def forget(commits: Commits, seen: Claim) -> bool:
     done: list[bool] = []
 
     def make(reader: Reader) -> list[Write]:
-        if holder(reader, seen.group) != seen:
+        done[:] = [holder(reader, seen.group) == seen]
+        if not done[0]:
             return []
-        done.append(True)
         return [_write(seen._replace(owner="", epoch=seen.epoch + 1))]
 
     commits.derive(make)
-    return bool(done)
+    return done[0]
 
 
 def _require_valid(reader: Reader, claim: Claim) -> None:

@@ -1,84 +1,190 @@
-"""Maintenance groups of deferred views: the watermark, catching up, and the worker.
+"""One batch of deferred maintenance: a group, or a view beside its group, moves on.
 
-A group moves from its watermark to a later position by reading the log between, consolidating the
-changes per row, and writing state rows and watermark as one batch. The watermark is looked at again
-inside the section, so a stretch of the log is applied exactly once, whoever tries.
+What moves with one watermark is a *unit*. A batch is worked out at a snapshot, outside of the
+commit section: the log after the watermark, consolidated per row, goes through every view of the
+unit, and the new state rows are made. Inside the section it is only looked whether everything is
+still as it was (watermark, views, nobody else's claim), then rows and watermark are written as one
+batch. So a stretch of the log is applied exactly once, whoever tries, and the views of a unit move
+together.
+
+A view whose expression fails on a row does not stop the others: they move on, and it stays behind,
+beside the group, until what fails is gone.
 """
 
 from __future__ import annotations
 
-import struct
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import time
+from collections.abc import Callable, Iterator, Sequence
+from typing import NamedTuple, Protocol
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import View
+from belvedere.catalog.model import State, View
 from belvedere.catalog.relation import compiled_view
-from belvedere.codec import accumulator, keyspace
-from belvedere.codec.record import Record
+from belvedere.codec import accumulator
+from belvedere.errors import Error, Unavailable
 from belvedere.kv.batch import Write
-from belvedere.txn.border import (
-    ChangeLog,
-    CommitProtocol,
-    ParticipantsFor,
-    Published,
-    Reader,
-    RowChange,
-    Writer,
-)
-from belvedere.txn.commit.batch import DerivedRows
-from belvedere.txn.history.readers import OverlayReader
+from belvedere.txn.border import ChangeLog, CommitProtocol, ParticipantsFor, Reader, RowChange
+from belvedere.views import claim
 from belvedere.views.maintain import Maintainer
+from belvedere.views.stream import Addition, stream_writes
+from belvedere.views.watermarks import members, views_of, watermark, watermark_write
+from belvedere.views.window import Window, state_before
 
-_POSITION = struct.Struct(">Q")
-
-
-def watermark(reader: Reader, group: int) -> int | None:
-    """The position the group has applied, at this reader; None before its backfill."""
-    value = reader.get(keyspace.watermark_key(group))
-    return None if value is None else int(_POSITION.unpack(value)[0])
+POSITIONS_MAX = 100_000
+"""A batch of views that need no other rows is not longer than this."""
 
 
-def watermark_write(group: int, position: int | None) -> Write:
-    """Sets the watermark; None removes it."""
-    key = keyspace.watermark_key(group)
-    return key, None if position is None else _POSITION.pack(position)
+class Keeps(Protocol):
+    """What a batch needs of the keeper."""
+
+    indexes: ParticipantsFor
+    repairs: int
+
+    def maintainer(self, catalog: Catalog, view: View) -> Maintainer: ...
 
 
-def put_watermark(writer: Writer, group: int, position: int) -> None:
-    writer.put(keyspace.watermark_key(group), _POSITION.pack(position))
+class Unit(NamedTuple):
+    """Views that move with the watermark kept under `mark`; `group` is theirs."""
+
+    mark: int
+    group: int
+    start: int
+    views: tuple[View, ...]
 
 
-def consolidated(records: Iterable[Record], relations: frozenset[int]) -> list[RowChange]:
-    """The net change of every row of these relations over the records, in order."""
-    first: dict[bytes, bytes | None] = {}
-    last: dict[bytes, bytes | None] = {}
-    for record in records:
-        for relation, key, old, new in record.changes():
-            if relation in relations:
-                whole = keyspace.row_prefix(relation) + key
-                first.setdefault(whole, old)
-                last[whole] = new
-    return [RowChange(key, old, last[key]) for key, old in first.items() if old != last[key]]
+class Batch(NamedTuple):
+    """A unit's batch, worked out: what each view adds, and which ones failed."""
+
+    unit: Unit
+    end: int
+    catalog: Catalog
+    rows: list[Write]
+    additions: list[Addition]
+    failures: dict[int, Error]
+    seconds: dict[int, float]
+    changes: int
+    repairs: int
 
 
-def state_before(reader: Reader, changes: Sequence[RowChange], indexes: ParticipantsFor) -> Reader:
-    """The tables and their indexes as they were before these changes, which `reader` shows done."""
-    overlay: dict[bytes, bytes | None] = {change.key: change.old for change in changes}
-    undone = [RowChange(change.key, change.new, change.old) for change in changes]
-    writer = DerivedRows(reader)
-    for participant in indexes(reader.catalog, frozenset(c.relation for c in undone)):
-        participant.writes(undone, reader, writer)
-    overlay.update(writer.writes())
-    return OverlayReader(reader, overlay, reader.position, reader.catalog)
+def unit_of(reader: Reader, view: View) -> Unit | None:
+    """The unit a view moves with; None when it follows the log no more."""
+    own = watermark(reader, view.id)
+    if own is not None:
+        return Unit(view.id, view.group, own, (view,))
+    mark = watermark(reader, view.group) if view.group else None
+    return None if mark is None else Unit(view.group, view.group, mark, members(reader, view.group))
+
+
+def units_of(reader: Reader, group: int) -> list[Unit]:
+    """The units of a group: itself, also when no view moves with it, then who is beside it."""
+    mark = watermark(reader, group)
+    together = members(reader, group)
+    found = [] if mark is None else [Unit(group, group, mark, together)]
+    for view in views_of(reader.catalog, group):
+        if view not in together:
+            unit = unit_of(reader, view)
+            found += [] if unit is None else [unit]
+    return found
+
+
+def work_out(
+    keeper: Keeps, log: ChangeLog, reader: Reader, units: Sequence[Unit]
+) -> Iterator[Batch]:
+    """Batches of these units up to the reader's position, or some way towards it. The log is read
+    and decoded once for all of them."""
+    behind = [unit for unit in units if unit.start < reader.position]
+    if not behind:
+        return
+    views = [view for unit in behind for view in unit.views]
+    maintainers = {view.id: _maintainer(keeper, reader.catalog, view) for view in views}
+    reading = [view for view in views if _reads_state(maintainers[view.id])]
+    after = min(unit.start for unit in behind)
+    through = reader.position
+    if not reading:
+        through = min(through, after + POSITIONS_MAX)
+    relations = frozenset(r for view in views for r in view.inputs)
+    window = Window(log.read(after, through), after, through, relations)
+    looked_at = frozenset(r for view in reading for r in view.inputs)
+    befores: dict[int, Reader] = {}
+    for unit in behind:
+        if unit.start >= through:
+            continue
+        stretch = window.stretch(unit.start)
+        if unit.start not in befores and any(view in reading for view in unit.views):
+            changed = stretch.of(looked_at)
+            befores[unit.start] = state_before(reader, changed, keeper.indexes)
+        work = _Work(keeper, reader, befores.get(unit.start, reader), unit, through)
+        for view in unit.views:
+            work.of_view(view, maintainers[view.id], stretch.of(frozenset(view.inputs)))
+        yield work.batch(stretch.logged)
+
+
+def _maintainer(keeper: Keeps, catalog: Catalog, view: View) -> Maintainer | Error:
+    try:
+        return keeper.maintainer(catalog, view)
+    except Error as error:
+        return error
+
+
+def _reads_state(maintainer: Maintainer | Error) -> bool:
+    return isinstance(maintainer, Maintainer) and maintainer.reads_state
+
+
+class _Work:
+    """The batch of one unit, view by view."""
+
+    def __init__(self, keeper: Keeps, reader: Reader, before: Reader, unit: Unit, end: int) -> None:
+        self._repairs = keeper.repairs
+        self._reader = reader
+        self._before = before
+        self._unit = unit
+        self._end = end
+        self._additions: list[Addition] = []
+        self._failures: dict[int, Error] = {}
+        self._seconds: dict[int, float] = {}
+
+    def of_view(
+        self, view: View, maintainer: Maintainer | Error, changes: Sequence[RowChange]
+    ) -> None:
+        if isinstance(maintainer, Error):
+            self._failures[view.id] = maintainer
+            return
+        if not changes:
+            return
+        recorder = Recorder()
+        started = time.perf_counter()
+        try:
+            after = self._reader if self._before is not self._reader else None
+            maintainer.writes(changes, self._before, recorder, after=after)
+            self._additions += recorder.additions
+        except Error as error:
+            self._failures[view.id] = error
+        except Exception as error:  # noqa: BLE001 (a fault of ours: the other views go on)
+            self._failures[view.id] = Unavailable(
+                "maintenance of a view failed", sqlstate="XX000", detail=repr(error)
+            )
+        self._seconds[view.id] = time.perf_counter() - started
+
+    def batch(self, changes: int) -> Batch:
+        return Batch(
+            self._unit,
+            self._end,
+            self._reader.catalog,
+            state_rows(self._reader, self._additions),
+            self._additions,
+            self._failures,
+            self._seconds,
+            changes,
+            self._repairs,
+        )
 
 
 class Recorder:
     """A Writer that remembers additions, to be made later."""
 
     def __init__(self) -> None:
-        self.additions: list[tuple[bytes, bytes, tuple[int, ...]]] = []
+        self.additions: list[Addition] = []
 
     def put(self, key: bytes, value: bytes) -> None:
         raise AssertionError("a view only adds")
@@ -90,9 +196,92 @@ class Recorder:
         self.additions.append((key, payload, amounts))
 
 
+def state_rows(reader: Reader, additions: Sequence[Addition]) -> list[Write]:
+    """State rows once these additions are made to what `reader` shows."""
+    stored = reader.multi_get([key for key, _, _ in additions])
+    rows: dict[bytes, bytes | None] = {}
+    add = accumulator.add
+    for (key, payload, amounts), state in zip(additions, stored, strict=True):
+        rows[key] = add(rows.get(key, state), payload, amounts)
+    return list(rows.items())
+
+
+# -- applying --------------------------------------------------------------------------------------
+
+
+def apply_batch(commits: CommitProtocol, keeper: Keeps, batch: Batch) -> bool:
+    """Write a batch; False when somebody else has moved the unit, or it has changed."""
+    done: list[bool] = []
+    unit = batch.unit
+    alone = unit.mark != unit.group
+    if alone and batch.failures:
+        return False
+
+    def make(reader: Reader) -> Sequence[Write]:
+        done[:] = [_still_holds(reader, keeper, batch)]
+        if not done[0]:
+            return ()
+        behind = [watermark_write(id_, unit.start) for id_ in batch.failures]
+        moved = [watermark_write(unit.mark, batch.end)]
+        if alone and _meets_group(reader, batch):
+            moved = [watermark_write(unit.mark, None)]
+        stream = stream_writes(reader, unit.views, batch.end, batch.additions)
+        return [*batch.rows, *stream, *behind, *moved]
+
+    commits.derive(make)
+    return done[0]
+
+
+def _still_holds(reader: Reader, keeper: Keeps, batch: Batch) -> bool:
+    unit = batch.unit
+    if failpoints.armed and failpoints.planted("view_batch_twice"):
+        return True
+    if watermark(reader, unit.mark) != unit.start or keeper.repairs != batch.repairs:
+        return False
+    if reader.catalog is not batch.catalog:
+        if any(reader.catalog.get(view.id) != view for view in unit.views):
+            return False
+    if unit.mark != unit.group:
+        return True
+    mine = {view.id for view in unit.views}
+    others = [view for view in views_of(reader.catalog, unit.group) if view.id not in mine]
+    beside = all(watermark(reader, view.id) is not None for view in others)
+    return beside and claim.holder(reader, unit.group) is None
+
+
+def _meets_group(reader: Reader, batch: Batch) -> bool:
+    """Whether a view beside its group moves with it from here on: it is where the group is, can be
+    read, and nobody else maintains the group, who would not know of it."""
+    (view,), group = batch.unit.views, batch.unit.group
+    if view.state is not State.READY or watermark(reader, group) != batch.end:
+        return False
+    return claim.holder(reader, group) is None
+
+
+def catch_up(
+    commits: CommitProtocol,
+    keeper: Keeps,
+    log: ChangeLog,
+    wanted: Callable[[Reader], Sequence[Unit]],
+    applied: Callable[[Batch, bool], None],
+) -> bool:
+    """One batch for each of the units that are behind. `applied` is told of each, and whether it
+    was written. Returns whether there was anything to do."""
+    snapshot = commits.snapshot()
+    try:
+        reader = commits.reader(snapshot)
+        units = wanted(reader)
+        batches = list(work_out(keeper, log, reader, units))
+    finally:
+        commits.release(snapshot)
+    for batch in batches:
+        applied(batch, apply_batch(commits, keeper, batch))
+    return bool(batches)
+
+
 def differences(
     reader: Reader, view: View, wanted: dict[bytes, bytes | None]
-) -> Iterator[tuple[bytes, bytes, tuple[int, ...]]]:
+) -> Iterator[Addition]:
     """What has to be added to the stored state of a view to make it the wanted one."""
     stored = compiled_view(reader.catalog, view.id)
     for batch in reader.scan(stored.start, stored.end):
@@ -105,78 +294,3 @@ def differences(
     for key, state in wanted.items():
         if state is not None:
             yield key, *accumulator.decode(state)
-
-
-def catch_up(
-    commits: CommitProtocol,
-    log: ChangeLog,
-    group: int,
-    relations: frozenset[int],
-    maintainers_of: Callable[[Catalog], Sequence[Maintainer]],
-    indexes: ParticipantsFor,
-) -> int | None:
-    """Bring the group to what is published now; returns where it is then, None when there is no
-    such group. The work is done at a snapshot, outside of the section; only the additions are made
-    inside."""
-    snapshot = commits.snapshot()
-    try:
-        reader: Reader = commits.reader(snapshot)
-        start = watermark(reader, group)
-        if start is None or start >= snapshot.position:
-            return start
-        changes = consolidated(log.read(start, snapshot.position), relations)
-        recorder = Recorder()
-        if changes:
-            maintainers = maintainers_of(snapshot.catalog)
-            if any(maintainer.reads_state for maintainer in maintainers):
-                reader = state_before(reader, changes, indexes)
-            for maintainer in maintainers:
-                maintainer.writes(changes, reader, recorder)
-        return apply_batch(commits, group, recorder, start, snapshot.position)
-    finally:
-        commits.release(snapshot)
-
-
-def apply_batch(
-    commits: CommitProtocol, group: int, recorder: Recorder, start: int, end: int
-) -> int | None:
-    reached: list[int | None] = [end]
-
-    def make(reader: Reader) -> list[Write]:
-        now = watermark(reader, group)
-        planted = failpoints.armed and failpoints.planted("view_batch_twice")
-        if now != start and not planted:
-            reached[0] = now
-            return []
-        writer = DerivedRows(reader)
-        for addition in recorder.additions:
-            writer.add(*addition)
-        return [*writer.writes(), watermark_write(group, end)]
-
-    commits.derive(make)
-    return reached[0]
-
-
-class Worker:
-    """A thread that keeps deferred groups close to the log's end."""
-
-    def __init__(
-        self,
-        visibility: Published,
-        step: Callable[[], None],
-    ) -> None:
-        """`step` brings every group to what is published, and deals with what fails."""
-        self._visibility = visibility
-        self._step = step
-        self._thread = threading.Thread(target=self._work, name="belvedere views", daemon=True)
-        self._thread.start()
-
-    def _work(self) -> None:
-        seen = -1
-        while self._visibility.wait_past(seen, None):
-            seen = self._visibility.published.position
-            self._step()
-
-    def join(self) -> None:
-        """Wait for the end; `Published.end_waits` brings it about."""
-        self._thread.join()

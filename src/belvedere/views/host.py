@@ -6,17 +6,19 @@ ones are driven from here, by a worker thread, by REFRESH, or for one read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property
 from typing import TypeVar
 
-from belvedere.catalog.catalog import Catalog, is_dropped
+import msgspec
+
+from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Maintenance, State, View
 from belvedere.codec import keyspace
-from belvedere.errors import Error, Unavailable
+from belvedere.errors import Error
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.border import (
     SNAPSHOT,
@@ -27,9 +29,14 @@ from belvedere.txn.border import (
     Reader,
 )
 from belvedere.txn.transaction import Transaction
+from belvedere.views.deferred import Deferred
 from belvedere.views.delta import Wish
-from belvedere.views.group import Worker, watermark, watermark_write
-from belvedere.views.keep import Keeper, group_of
+from belvedere.views.keep import Keeper
+from belvedere.views.pending import at_watermark, required_position, with_pending
+from belvedere.views.schedule import group_for, schedule_of
+from belvedere.views.stream import OPTION, stream_start
+from belvedere.views.watermarks import deferred_views, watermark_write
+from belvedere.views.worker import Worker
 
 T = TypeVar("T")
 
@@ -88,7 +95,11 @@ class ViewHost:
                 self._helping_index(edit, wish) for wish in self.keeper.wishes(edit.catalog, wanted)
             ]
             auxiliaries = tuple(dict.fromkeys([*shared, *made]))
-            return edit.create_view(replace(wanted, auxiliaries=auxiliaries))
+            schedule = schedule_of(wanted.options)
+            group = 0 if maintenance is Maintenance.IMMEDIATE else group_for(edit, schedule)
+            view = edit.create_view(replace(wanted, auxiliaries=auxiliaries))
+            edit.put(msgspec.structs.replace(edit.catalog.expect(View, name, schema), group=group))
+            return view
 
         return self.change_schema(create)
 
@@ -107,43 +118,40 @@ class ViewHost:
             pin = self.log.pin(snapshot.position)
             try:
                 self.keeper.backfill(self.commits, view, snapshot)
-                self.keeper.catch_up(self.commits, self.log, view)
+                self.deferred.refresh(view)
             finally:
                 self.log.unpin(pin)
 
     def rebuild_views(self) -> None:
         """Make the state of every view again from its tables, while nobody else is here."""
-        for view in self.catalog.views:
-            if view.state is State.READY:
-                self.store.delete_range(*keyspace.relation_range(view.id))
-                self._fill_view(view)
-                if view.maintenance is Maintenance.IMMEDIATE:
-                    gone = [watermark_write(group_of(view), None)]
-                    self.commits.derive(partial(_given, gone))
+        ready = [view for view in self.catalog.views if view.state is State.READY]
+        self.commits.derive(lambda reader: [watermark_write(view.group, None) for view in ready])
+        for view in ready:
+            self.store.delete_range(*keyspace.relation_range(view.id))
+            self.store.delete_range(*keyspace.stream_range(view.id))
+            self._fill_view(view)
+        self.commits.derive(lambda reader: list(_settled(reader, ready)))
 
     # -- deferred views -----------------------------------------------------------------------
 
+    @cached_property
+    def deferred(self) -> Deferred:
+        return Deferred(self.commits, self.log, self.keeper, self.visibility, self.view_errors)
+
     def deferred_views(self) -> tuple[View, ...]:
-        return tuple(
-            view
-            for view in self.catalog.views
-            if view.maintenance is Maintenance.DEFERRED and view.state is State.READY
-        )
+        return deferred_views(self.catalog)
 
     def watermark(self, view: View) -> int:
         """The position a view shows: its group's watermark, or the newest for an immediate one."""
         if view.maintenance is Maintenance.IMMEDIATE:
             return self.position
         with self.begin() as reader:
-            mark = watermark(reader, view.group)
-        assert mark is not None
-        return mark
+            return required_position(reader, view)
 
     def catch_up(self, view: View) -> int:
-        """Bring a deferred view to what is published now; returns the position it is at."""
-        reached = self.keeper.catch_up(self.commits, self.log, view)
-        self.view_errors.pop(view.id, None)
-        return reached
+        """Bring a deferred view, and those that move with it, to what is published now; returns
+        the position it is at."""
+        return self.deferred.refresh(view)
 
     def repair(self, view: View) -> int:
         """Bring the stored state of a view to what its tables give; returns how many entries were
@@ -164,28 +172,22 @@ class ViewHost:
 
     def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader:
         """The transaction with deferred views brought to its position, for one read."""
-        return self.keeper.with_pending(self.log, transaction, views)
+        return with_pending(self.keeper, self.log, transaction, views)
 
     def at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]:
         """A view's tables at the position the view has reached, and that position."""
-        return self.keeper.at_watermark(self.log, transaction, view)
+        return at_watermark(self.keeper, self.log, transaction, view)
 
     def _start_worker(self) -> None:
         if self._worker is None and self.deferred_views():
-            self._worker = Worker(self.visibility, self._maintain_deferred)
-
-    def _maintain_deferred(self) -> None:
-        for view in self.deferred_views():
-            try:
-                self.catch_up(view)
-            except Error as error:
-                if not self._closed and not is_dropped(self.catalog.objects.get(view.id, view)):
-                    self.view_errors[view.id] = error
-            except Exception as error:  # noqa: BLE001 (a fault of ours: the other views go on)
-                self.view_errors[view.id] = Unavailable(
-                    "maintenance of a view failed", sqlstate="XX000", detail=repr(error)
-                )
+            self._worker = Worker(self.deferred, self.visibility, lambda: self._closed)
 
 
-def _given(rows: list[Write], reader: Reader) -> list[Write]:
-    return rows
+def _settled(reader: Reader, views: Sequence[View]) -> Iterator[Write]:
+    """Views that were made again move with their groups, all from one position."""
+    for view in views:
+        yield watermark_write(view.id, None)
+        if view.group:
+            yield watermark_write(view.group, required_position(reader, view))
+        if OPTION in view.options:
+            yield stream_start(view.id, required_position(reader, view))

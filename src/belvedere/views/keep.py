@@ -4,7 +4,7 @@ Creating a view: (1) a catalog entry in state BUILDING, which nobody reads or ma
 backfill at a snapshot, written with a watermark of that position; (3) catching up from the log; (4)
 READY. A deferred view goes on from its watermark. An immediate one is flipped in one commit, whose
 section applies what the log still has, so that no change falls between the last stretch and the
-first transaction that maintains it.
+first transaction that maintains it (`views.flip`).
 """
 
 from __future__ import annotations
@@ -18,37 +18,20 @@ from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import ViewDefinition
-from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
-from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
-from belvedere.txn.border import (
-    ChangeLog,
-    CommitProtocol,
-    LockRequest,
-    ParticipantsFor,
-    Reader,
-    RowChange,
-    Writer,
-)
+from belvedere.txn.border import ChangeLog, CommitProtocol, Participant, ParticipantsFor, Reader
 from belvedere.txn.commit.batch import DerivedRows
-from belvedere.txn.history.readers import OverlayReader
-from belvedere.txn.transaction import Transaction
 from belvedere.views.compile import Compiled, compile_view
 from belvedere.views.delta import Wish
-from belvedere.views.group import (
-    catch_up,
-    consolidated,
-    differences,
-    put_watermark,
-    state_before,
-    watermark,
-    watermark_write,
-)
+from belvedere.views.flip import Flip
+from belvedere.views.group import differences
 from belvedere.views.maintain import Maintainer
+from belvedere.views.stream import OPTION, Noting, stream_writes
 from belvedere.views.tree import inputs_of
+from belvedere.views.watermarks import follows_log, position_of, watermark_write
 from belvedere.views.wishes import wishes_of
 
 Bind = Callable[[Catalog, str], n.Node]
@@ -97,6 +80,7 @@ class Keeper:
         """`indexes` are the participants that derive index entries."""
         self._bind = bind
         self.indexes = indexes
+        self.repairs = 0
         self._known: dict[int, _Ready] = {}
 
     def compiled(self, catalog: Catalog, view: View) -> Compiled:
@@ -193,13 +177,13 @@ class Keeper:
 
     def participants(
         self, catalog: Catalog, relations: frozenset[int], log: ChangeLog
-    ) -> tuple[Maintainer | Flip, ...]:
+    ) -> tuple[Participant, ...]:
         """The immediate views over these relations; of a catalog change, the views it flips."""
         views = {
             view.id: view for relation in sorted(relations) for view in catalog.views_over(relation)
         }
-        found: list[Maintainer | Flip] = [
-            self.maintainer(catalog, view)
+        found: list[Participant] = [
+            self._participant(catalog, view)
             for view in views.values()
             if view.maintenance is Maintenance.IMMEDIATE and view.state is State.READY
         ]
@@ -207,7 +191,11 @@ class Keeper:
             found.append(Flip(self, log))
         return tuple(found)
 
-    # -- filling and catching up --------------------------------------------------------------
+    def _participant(self, catalog: Catalog, view: View) -> Participant:
+        maintainer = self.maintainer(catalog, view)
+        return Noting(view.id, maintainer) if OPTION in view.options else maintainer
+
+    # -- filling ------------------------------------------------------------------------------
 
     def backfill(self, commits: CommitProtocol, view: View, reader: Reader) -> None:
         """Write the state of a view as of `reader`, with its watermark."""
@@ -217,7 +205,7 @@ class Keeper:
         position = reader.position
         if failpoints.armed and failpoints.planted("view_snapshot_early"):
             position = commits.newest.position
-        rows: list[Write] = [*writer.writes(), watermark_write(group_of(view), position)]
+        rows: list[Write] = [*writer.writes(), watermark_write(view.id, position)]
         commits.derive(lambda newest: rows)
 
     def repair(self, commits: CommitProtocol, view: View, tables: Reader, stored: Reader) -> int:
@@ -231,82 +219,20 @@ class Keeper:
             derived = DerivedRows(newest)
             for addition in additions:
                 derived.add(*addition)
-            return derived.writes()
+            self.repairs += 1  # a batch that was worked out from the rows before is void
+            at = position_of(newest, view) if follows_log(view) else newest.position
+            assert at is not None
+            return [*derived.writes(), *stream_writes(newest, (view,), at, additions)]
 
         if additions:
             commits.derive(make)
         return len(additions)
-
-    def catch_up(self, commits: CommitProtocol, log: ChangeLog, view: View) -> int:
-        """Bring a view that has a watermark to what is published now, or beyond. Somebody else may
-        be at the same work: whoever comes second to a stretch of the log goes on after it."""
-        wanted = log.last
-        while True:
-            reached = catch_up(
-                commits,
-                log,
-                group_of(view),
-                frozenset(view.inputs),
-                lambda catalog: (self.maintainer(catalog, view),),
-                self.indexes,
-            )
-            if reached is None:
-                return wanted  # it is dropped, or immediate by now
-            if reached >= wanted:
-                return reached
-
-    # -- catching up on read ------------------------------------------------------------------
-
-    def with_pending(
-        self, log: ChangeLog, transaction: Transaction, views: Sequence[View]
-    ) -> Reader:
-        """The transaction, with these deferred views brought to its position and its own writes:
-        the same maintenance, not written."""
-        writer = DerivedRows(transaction)
-        for view in views:
-            changes = self._pending(log, transaction, view)
-            if changes:
-                before = state_before(transaction, changes, self.indexes)
-                self.maintainer(transaction.catalog, view).writes(changes, before, writer)
-        overlay = dict(writer.writes())
-        return OverlayReader(transaction, overlay, transaction.position, transaction.catalog)
-
-    def at_watermark(
-        self, log: ChangeLog, transaction: Transaction, view: View
-    ) -> tuple[Reader, int]:
-        """The view's tables at the position the view has reached, and that position."""
-        if view.maintenance is Maintenance.IMMEDIATE:
-            return transaction, transaction.position
-        mark = watermark(transaction, view.group)
-        assert mark is not None
-        records = log.read(mark, transaction.position)
-        changes = consolidated(records, frozenset(view.inputs))
-        return state_before(transaction, changes, self.indexes), mark
-
-    def _pending(self, log: ChangeLog, transaction: Transaction, view: View) -> list[RowChange]:
-        """What the view lacks: the log after its watermark, then the transaction's own changes."""
-        mark = watermark(transaction, view.group)
-        assert mark is not None
-        relations = frozenset(view.inputs)
-        logged = consolidated(log.read(mark, transaction.position), relations)
-        merged = {change.key: change for change in logged}
-        for change in transaction.changes:
-            if change.relation in relations:
-                known = merged.get(change.key)
-                old = change.old if known is None else known.old
-                merged[change.key] = RowChange(change.key, old, change.new)
-        return [change for change in merged.values() if change.old != change.new]
 
     # -- reading ------------------------------------------------------------------------------
 
     def reading(self, catalog: Catalog, view: View) -> n.Node:
         """A plan for the view's rows, over its stored state."""
         return self.compiled(catalog, view).reading(view.id)
-
-
-def _changed_plain_views(changes: Sequence[RowChange]) -> list[int]:
-    old = [model.decode(c.old) for c in changes if c.relation == CATALOG_RELATION and c.old]
-    return [item.id for item in old if isinstance(item, model.PlainView)]
 
 
 def _require_same_form(view: View, compiled: Compiled) -> None:
@@ -321,74 +247,6 @@ def _require_same_form(view: View, compiled: Compiled) -> None:
             hint="drop the view and create it again",
             name=view.name,
         )
-
-
-def switch(edit: Edit, view: View, maintenance: Maintenance, options: dict[str, str]) -> None:
-    """Make a view immediate or deferred; the commit (`Flip`) brings its state along."""
-    group = view.group
-    if maintenance is not view.maintenance:
-        group = 0 if maintenance is Maintenance.IMMEDIATE else edit.allocate()
-    edit.put(msgspec.structs.replace(view, maintenance=maintenance, group=group, options=options))
-
-
-class Flip:
-    """Participant of catalog changes. A view that becomes immediate in this commit gets what the
-    log has after its watermark; one that becomes deferred gets a watermark; one that is dropped
-    loses it, so that it holds back the log no longer."""
-
-    def __init__(self, keeper: Keeper, log: ChangeLog) -> None:
-        self._keeper = keeper
-        self._log = log
-
-    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Sequence[LockRequest]:
-        return ()
-
-    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        """Refuse a catalog under which a view would no longer be what it is."""
-        self._keeper.require_kept(reader.catalog, _changed_plain_views(changes))
-
-    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        for old, new in _changed_views(changes):
-            if new is None or new.state is State.DROPPED:
-                if old.state is not State.DROPPED:
-                    writer.delete(keyspace.watermark_key(group_of(old)))
-            elif _follows_log(old) and not _follows_log(new):
-                self._apply_log(old, new, reader, writer)
-            elif _follows_log(new) and not _follows_log(old):
-                put_watermark(writer, new.group, reader.position + 1)
-
-    def _apply_log(self, old: View, new: View, reader: Reader, writer: Writer) -> None:
-        mark = watermark(reader, group_of(old))
-        assert mark is not None, "what follows the log has a watermark"
-        records = self._log.read_written(mark, reader.position)
-        missed = consolidated(records, frozenset(new.inputs))
-        if failpoints.armed and failpoints.planted("view_flip_without_log"):
-            missed = []
-        before = state_before(reader, missed, self._keeper.indexes)
-        self._keeper.maintainer(reader.catalog, new).writes(missed, before, writer)
-        writer.delete(keyspace.watermark_key(group_of(old)))
-
-
-def _changed_views(changes: Sequence[RowChange]) -> Iterator[tuple[View, View | None]]:
-    """Views before and after the catalog changes among these."""
-    for change in changes:
-        if change.relation == CATALOG_RELATION and change.old is not None:
-            old = model.decode(change.old)
-            new = None if change.new is None else model.decode(change.new)
-            if isinstance(old, View):
-                assert new is None or isinstance(new, View)
-                yield old, new
-
-
-def _follows_log(view: View) -> bool:
-    """Whether its state is brought up to date by reading the log: being built, or deferred."""
-    return view.state is State.BUILDING or view.maintenance is Maintenance.DEFERRED
-
-
-def group_of(view: View) -> int:
-    """The maintenance group a view's watermark is kept under; an immediate view has one of its own
-    while it is being built."""
-    return view.group or view.id
 
 
 class Nothing:

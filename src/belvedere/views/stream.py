@@ -26,7 +26,7 @@ from belvedere.catalog.model import View
 from belvedere.codec import accumulator, keyspace
 from belvedere.errors import InvalidInput
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
-from belvedere.txn.border import Reader, Writer
+from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Writer
 from belvedere.txn.history.merge import merge_scan
 from belvedere.types import Row
 
@@ -86,9 +86,49 @@ def _next_number(reader: Reader, view: int, position: int) -> int:
     return number
 
 
+class Noting:
+    """The participant of an immediate view that keeps its changes: writes down what is added."""
+
+    checks = False
+
+    def __init__(self, view: int, inner: Participant) -> None:
+        self._view = view
+        self._inner = inner
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
+        return self._inner.locks(changes, reader)
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        """A view refuses nothing."""
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        noted = _Noted(writer)
+        self._inner.writes(changes, reader, noted)
+        if noted.additions:
+            key, value = entry_write(self._view, reader.position + 1, noted.additions)
+            assert value is not None
+            writer.put(key, value)
+
+
+class _Noted:
+    def __init__(self, writer: Writer) -> None:
+        self.put = writer.put
+        self.delete = writer.delete
+        self._add = writer.add
+        self.additions: list[Addition] = []
+
+    def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
+        self.additions.append((key, payload, amounts))
+        self._add(key, payload, amounts)
+
+
 def start_stream(writer: Writer, view: int, position: int) -> None:
     """Changes after `position` are kept from now on."""
     writer.put(keyspace.stream_key(view, 0), _POSITION.pack(position))
+
+
+def stream_start(view: int, position: int) -> Write:
+    return keyspace.stream_key(view, 0), _POSITION.pack(position)
 
 
 def end_stream(reader: Reader, writer: Writer, view: int) -> None:

@@ -1,0 +1,215 @@
+"""The driver of deferred views: which units are brought forward, and what is known of them.
+
+`step` brings whole groups forward, with one read of the log for all of them; `refresh` the unit of
+one view, now. Views that fail are beside their group and are tried again, ever more rarely, until
+what fails is gone from the log's net changes; their error is in `errors` until then.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Collection
+from typing import Any, NamedTuple
+
+from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.catalog.model import View
+from belvedere.errors import Error, Unavailable
+from belvedere.txn.border import ChangeLog, CommitProtocol, Published, Reader
+from belvedere.views import claim
+from belvedere.views.group import Batch, Keeps, Unit, catch_up, unit_of, units_of
+from belvedere.views.lag import Samples, Upkeep
+from belvedere.views.schedule import Schedule, schedules
+from belvedere.views.watermarks import deferred_views
+
+RETRY_S_MIN = 0.05
+RETRY_S_MAX = 2.0
+CLAIM_EXPIRY_S = 60.0
+"""A claim that has not moved for so long is that of a dead owner."""
+
+CLAIM_LOOK_S = 0.2
+
+
+class _Trouble(NamedTuple):
+    wait_s: float
+    again_at: float
+
+
+class _Seen(NamedTuple):
+    """Somebody else's claim, since when it has not moved, and when to look at it again."""
+
+    claim: claim.Claim
+    since: float
+    again_at: float
+
+
+class Deferred:
+    """The deferred views of an open store."""
+
+    def __init__(
+        self,
+        commits: CommitProtocol,
+        log: ChangeLog,
+        keeper: Keeps,
+        published: Published,
+        errors: dict[int, Error],
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        """`errors` gets the error of each view that has one. `clock` is monotonic."""
+        self._commits = commits
+        self._log = log
+        self._keeper = keeper
+        self._published = published
+        self._errors = errors
+        self.clock = clock
+        self.samples = Samples()
+        self.upkeep: dict[int, Upkeep] = {}
+        self.reached: dict[int, int] = {}
+        self._troubles: dict[int, _Trouble] = {}
+        self._claims: dict[int, _Seen] = {}
+        self._mutex = threading.Lock()
+
+    @property
+    def catalog(self) -> Catalog:
+        return self._published.published.catalog
+
+    def sample(self) -> int:
+        """Note what is published now; returns it."""
+        position = self._published.published.position
+        self.samples.note(position, self.clock())
+        return position
+
+    def schedules(self) -> dict[int, Schedule]:
+        """The groups there are."""
+        return schedules(deferred_views(self.catalog))
+
+    # -- moving -------------------------------------------------------------------------------
+
+    def step(self, groups: Collection[int]) -> bool:
+        """Bring these groups towards what is published; returns whether all of them are there."""
+        late: list[Unit] = []
+
+        def wanted(reader: Reader) -> list[Unit]:
+            found = [unit for group in groups for unit in units_of(reader, group)]
+            ours = [unit for unit in found if self._is_ours(reader, unit)]
+            for group in groups:
+                self.reached[group] = reader.position
+            return ours
+
+        def applied(batch: Batch, written: bool) -> None:
+            self._note(batch, written)
+            if not written or batch.end < self._published.published.position:
+                late.append(batch.unit)
+
+        catch_up(self._commits, self._keeper, self._log, wanted, applied)
+        for unit in late:
+            if unit.mark not in self._troubles:
+                self.reached[unit.group] = min(self.reached.get(unit.group, 0), unit.start)
+        return not late
+
+    def refresh(self, view: View) -> int:
+        """Bring the unit of a view to what is published now, or beyond; returns where it is then.
+        Somebody else may be at the same work: whoever comes second to a stretch goes on after
+        it."""
+        goal, at = self.sample(), -1
+        while at < goal:
+            failed: list[Error] = []
+            reached: list[int] = []
+
+            def wanted(reader: Reader, reached: list[int] = reached) -> list[Unit]:
+                unit = unit_of(reader, view)
+                reached[:] = [goal if unit is None else unit.start]  # dropped, or immediate by now
+                if unit is not None and unit.mark == unit.group:
+                    _require_unclaimed(reader, unit.group)
+                return [] if unit is None else [unit]
+
+            def applied(batch: Batch, written: bool, failed: list[Error] = failed) -> None:
+                self._note(batch, written)
+                failed += [batch.failures[view.id]] if view.id in batch.failures else []
+
+            catch_up(self._commits, self._keeper, self._log, wanted, applied)
+            if failed:
+                raise failed[0]
+            at = reached[0]
+        return at
+
+    def _is_ours(self, reader: Reader, unit: Unit) -> bool:
+        if unit.mark != unit.group:
+            trouble = self._troubles.get(unit.mark)
+            return trouble is None or self.clock() >= trouble.again_at
+        held = claim.holder(reader, unit.group)
+        if held is None:
+            self._claims.pop(unit.group, None)
+            return True
+        now = self.clock()
+        known = self._claims.get(unit.group)
+        since = known.since if known is not None and known.claim == held else now
+        self._claims[unit.group] = _Seen(held, since, now + CLAIM_LOOK_S)
+        return now - since > CLAIM_EXPIRY_S and claim.forget(self._commits, held)
+
+    # -- what is known ------------------------------------------------------------------------
+
+    def _note(self, batch: Batch, written: bool) -> None:
+        now = self.clock()
+        lag = self.samples.age_about(batch.unit.start, now)
+        for view in batch.unit.views:
+            error = batch.failures.get(view.id)
+            if error is not None:
+                self._failed(view, error, now)
+            elif written:
+                self._troubles.pop(view.id, None)
+                self._errors.pop(view.id, None)
+                self.of(view).note(batch.changes, batch.seconds.get(view.id, 0.0), lag)
+
+    def _failed(self, view: View, error: Error, now: float) -> None:
+        if is_dropped(self.catalog.objects.get(view.id, view)):
+            return
+        known = self._troubles.get(view.id)
+        wait = RETRY_S_MIN if known is None else min(2 * known.wait_s, RETRY_S_MAX)
+        self._troubles[view.id] = _Trouble(wait, now + wait)
+        self._errors[view.id] = error
+
+    def of(self, view: View) -> Upkeep:
+        with self._mutex:
+            return self.upkeep.setdefault(view.id, Upkeep())
+
+    def again_at(self) -> float | None:
+        """When a view that failed, or a group that another maintains, is to be tried again."""
+        views = deferred_views(self.catalog)
+        _keep(self._troubles, {view.id for view in views})
+        _keep(self._claims, {view.group for view in views})
+        times = [one.again_at for one in list(self._troubles.values())]
+        times += [one.again_at for one in list(self._claims.values())]
+        return min(times, default=None)
+
+    @property
+    def troubled_groups(self) -> set[int]:
+        views = deferred_views(self.catalog)
+        return {v.group for v in views if v.id in self._troubles or v.group in self._claims}
+
+    def fail(self, groups: Collection[int], error: Exception) -> None:
+        """A step could not be made at all: every view of these groups says so."""
+        shown = error if isinstance(error, Error) else _fault(error)
+        for view in deferred_views(self.catalog):
+            if view.group in groups:
+                self._errors[view.id] = shown
+
+
+def _keep(known: dict[int, Any], ids: set[int]) -> None:
+    for gone in [id_ for id_ in list(known) if id_ not in ids]:
+        known.pop(gone, None)
+
+
+def _fault(error: Exception) -> Unavailable:
+    return Unavailable("maintenance of a view failed", sqlstate="XX000", detail=repr(error))
+
+
+def _require_unclaimed(reader: Reader, group: int) -> None:
+    held = claim.holder(reader, group)
+    if held is not None:
+        raise Unavailable(
+            "the view's group is maintained elsewhere",
+            sqlstate="55006",
+            hint="read it with freshness 'latest', or wait",
+            owner=held.owner,
+        )

@@ -1,0 +1,154 @@
+"""Catalog changes of views, in the commit that makes them: live switch, joining and leaving groups.
+
+    immediate -> deferred     joins its group at this commit's position
+    deferred -> immediate     what the log has after the view's watermark is applied here
+    one schedule -> another   goes on from where it is, beside the new group until the two meet
+    built                     an immediate view gets the rest of the log; a deferred one joins
+    dropped                   its watermark goes, so that it holds back the log no longer
+
+Joining is at equal watermarks only. Where the group has none yet, the view's becomes the group's;
+otherwise the view keeps one of its own, and the batch that brings both to one position removes it.
+The last view that leaves a group takes the group's watermark and claim with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Protocol
+
+import msgspec
+
+from belvedere import failpoints
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
+from belvedere.codec import keyspace
+from belvedere.txn.border import (
+    ChangeLog,
+    LockRequest,
+    Participant,
+    ParticipantsFor,
+    Reader,
+    RowChange,
+    Writer,
+)
+from belvedere.views.maintain import Maintainer
+from belvedere.views.schedule import group_for, schedule_of
+from belvedere.views.stream import OPTION, Noting, end_stream, start_stream
+from belvedere.views.watermarks import follows_log, position_of, put_watermark, watermark
+from belvedere.views.window import consolidated, state_before
+
+
+class Keeps(Protocol):
+    indexes: ParticipantsFor
+
+    def maintainer(self, catalog: Catalog, view: View) -> Maintainer: ...
+
+    def require_kept(self, catalog: Catalog, plain_views: Sequence[int]) -> None: ...
+
+
+def switch(edit: Edit, view: View, maintenance: Maintenance, options: dict[str, str]) -> None:
+    """Make a view immediate or deferred, or give it another schedule; the commit (`Flip`) brings
+    its state along."""
+    group = 0
+    if maintenance is Maintenance.DEFERRED:
+        schedule = schedule_of(options)
+        same = view.group and schedule_of(view.options) == schedule
+        group = view.group if same else group_for(edit, schedule)
+    edit.put(msgspec.structs.replace(view, maintenance=maintenance, group=group, options=options))
+
+
+class Flip:
+    """Participant of catalog changes."""
+
+    def __init__(self, keeper: Keeps, log: ChangeLog) -> None:
+        self._keeper = keeper
+        self._log = log
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Sequence[LockRequest]:
+        return ()
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        """Refuse a catalog under which a view would no longer be what it is."""
+        self._keeper.require_kept(reader.catalog, _changed_plain_views(changes))
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        given: dict[int, int] = {}  # watermarks that groups get in this very commit
+        for old, new in _changed_views(changes):
+            if new is None or new.state is State.DROPPED:
+                if old.state is not State.DROPPED:
+                    self._leave(old, reader, writer)
+                    end_stream(reader, writer, old.id)
+                continue
+            if follows_log(old) and not follows_log(new):
+                self._apply_log(old, new, reader, writer)
+                self._leave(old, reader, writer)
+            elif new.state is State.READY and follows_log(new):
+                self._settle(old, new, reader, writer, given)
+            _switch_stream(old, new, reader, writer)
+
+    def _settle(
+        self, old: View, new: View, reader: Reader, writer: Writer, given: dict[int, int]
+    ) -> None:
+        """A deferred view comes to its group, unless it is there already."""
+        was_there = follows_log(old) and old.state is State.READY
+        if was_there and old.group == new.group:
+            return
+        at = position_of(reader, old) if follows_log(old) else reader.position + 1
+        assert at is not None, "what follows the log has a watermark"
+        theirs = given.get(new.group, watermark(reader, new.group))
+        if was_there:
+            self._leave(old, reader, writer)
+        if theirs is None or theirs == at:
+            put_watermark(writer, new.group, at)
+            given[new.group] = at
+            writer.delete(keyspace.watermark_key(new.id))
+        else:
+            put_watermark(writer, new.id, at)
+
+    def _leave(self, old: View, reader: Reader, writer: Writer) -> None:
+        writer.delete(keyspace.watermark_key(old.id))
+        left = [v for v in reader.catalog.views if v.group == old.group and v.id != old.id]
+        if old.group and not left:
+            writer.delete(keyspace.watermark_key(old.group))
+            writer.delete(keyspace.claim_key(old.group))
+
+    def _apply_log(self, old: View, new: View, reader: Reader, writer: Writer) -> None:
+        mark = position_of(reader, old)
+        assert mark is not None, "what follows the log has a watermark"
+        records = self._log.read_written(mark, reader.position)
+        missed = consolidated(records, frozenset(new.inputs))
+        if failpoints.armed and failpoints.planted("view_flip_without_log"):
+            missed = []
+        before = state_before(reader, missed, self._keeper.indexes)
+        maintainer: Participant = self._keeper.maintainer(reader.catalog, new)
+        if OPTION in old.options and OPTION in new.options and old.state is State.READY:
+            maintainer = Noting(new.id, maintainer)
+        maintainer.writes(missed, before, writer)
+
+
+def _switch_stream(old: View, new: View, reader: Reader, writer: Writer) -> None:
+    """Changes are kept from the commit on that asks for it."""
+    kept_before = OPTION in old.options and old.state is State.READY
+    if OPTION in new.options and new.state is State.READY and not kept_before:
+        at = position_of(reader, old) if follows_log(old) and follows_log(new) else None
+        start_stream(writer, new.id, reader.position + 1 if at is None else at)
+    elif OPTION in old.options and OPTION not in new.options:
+        end_stream(reader, writer, old.id)
+
+
+def _changed_plain_views(changes: Sequence[RowChange]) -> list[int]:
+    old = [model.decode(c.old) for c in changes if c.relation == CATALOG_RELATION and c.old]
+    return [item.id for item in old if isinstance(item, model.PlainView)]
+
+
+def _changed_views(changes: Sequence[RowChange]) -> Iterator[tuple[View, View | None]]:
+    """Views before and after the catalog changes among these."""
+    for change in changes:
+        if change.relation == CATALOG_RELATION and change.old is not None:
+            old = model.decode(change.old)
+            new = None if change.new is None else model.decode(change.new)
+            if isinstance(old, View):
+                assert new is None or isinstance(new, View)
+                yield old, new

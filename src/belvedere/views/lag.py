@@ -1,0 +1,77 @@
+"""How old views are: samples of (position, monotonic time), and what maintenance has cost.
+
+A sample says: at this time, this position was published. So a commit after that position is younger
+than the sample, and a commit up to it is older. Nothing else tells the age of a commit: clocks of
+records may jump.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right
+from collections import deque
+from dataclasses import dataclass, field
+
+SAMPLES_MAX = 8_192
+LAGS_MAX = 1_024
+
+
+class Samples:
+    """For any number of threads."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._positions: list[int] = []
+        self._times: list[float] = []
+
+    def note(self, position: int, now: float) -> None:
+        """At `now`, `position` was the newest published. The last time of a position counts, and
+        the first."""
+        with self._mutex:
+            positions, times = self._positions, self._times
+            if positions and position < positions[-1]:
+                return  # another thread was faster
+            if len(positions) > 1 and positions[-1] == position == positions[-2]:
+                times[-1] = now
+                return
+            positions.append(position)
+            times.append(now)
+            if len(positions) > SAMPLES_MAX:
+                del positions[: SAMPLES_MAX // 2], times[: SAMPLES_MAX // 2]
+
+    def age_at_most(self, mark: int, now: float) -> float | None:
+        """No commit after `mark` is older than this; None when it is not known."""
+        with self._mutex:
+            at = bisect_right(self._positions, mark)
+            return None if not at else now - self._times[at - 1]
+
+    def age_about(self, mark: int, now: float) -> float:
+        """About how old the oldest commit after `mark` is, by when it was first noticed."""
+        with self._mutex:
+            at = bisect_right(self._positions, mark)
+            return 0.0 if at == len(self._positions) else max(0.0, now - self._times[at])
+
+
+@dataclass(slots=True)
+class Upkeep:
+    """What the maintenance of one view has done in this process."""
+
+    changes: int = 0
+    seconds: float = 0.0
+    batches: int = 0
+    lags: deque[float] = field(default_factory=lambda: deque(maxlen=LAGS_MAX))
+
+    def note(self, changes: int, seconds: float, lag_s: float) -> None:
+        self.changes += changes
+        self.seconds += seconds
+        self.batches += 1
+        self.lags.append(lag_s)
+
+    @property
+    def seconds_per_change(self) -> float | None:
+        return self.seconds / self.changes if self.changes else None
+
+    def lag_s(self, share: float) -> float | None:
+        """The lag that this share of the batches did not exceed."""
+        found = sorted(self.lags)
+        return found[min(len(found) - 1, int(share * len(found)))] if found else None

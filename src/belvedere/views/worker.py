@@ -1,0 +1,142 @@
+"""The worker: a thread that brings deferred groups forward when their schedule says so.
+
+`Pace` decides when; it is told the time and knows no threads. A group with a goal is put off after
+its first pending commit, so that changes gather, but starts early enough to be done within the
+goal; a group with a period moves on its ticks. Between, the worker sleeps: a commit wakes it only
+when nothing was pending.
+
+`share` caps how much of the time it works: after work of t it rests t * (1 - share) / share.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+from belvedere.txn.border import Published
+from belvedere.views.deferred import Deferred
+from belvedere.views.schedule import Schedule
+
+GATHER = 0.5
+"""The part of its goal a group may gather changes for."""
+
+SETTLE_S = 1.0
+"""How long to wait after a step that could not be made."""
+
+
+class Plan(NamedTuple):
+    """What to do now, and when to look again (None: when something is committed)."""
+
+    due: frozenset[int]
+    look_at: float | None
+
+
+class Pace:
+    """When each group is due. `pending` are those that have something to do."""
+
+    def __init__(self) -> None:
+        self._pending_since: dict[int, float] = {}
+        self._ticks: dict[int, float] = {}
+        self._spent_s: dict[int, float] = {}
+
+    def plan(
+        self, schedules: dict[int, Schedule], reached: dict[int, int], position: int, now: float
+    ) -> Plan:
+        due: set[int] = set()
+        looks: list[float] = []
+        for group, schedule in schedules.items():
+            if reached.get(group, -1) >= position:
+                self._pending_since.pop(group, None)
+                continue
+            at = self._due_at(group, schedule, now)
+            if at <= now:
+                due.add(group)
+            else:
+                looks.append(at)
+        return Plan(frozenset(due), min(looks, default=None))
+
+    def _due_at(self, group: int, schedule: Schedule, now: float) -> float:
+        period = schedule.period_s
+        if period is not None:
+            return self._ticks.setdefault(group, now + period)
+        since = self._pending_since.setdefault(group, now)
+        goal = schedule.goal_s
+        return since + max(0.0, goal * GATHER - 2 * self._spent_s.get(group, 0.0))
+
+    def done(
+        self,
+        groups: frozenset[int],
+        schedules: dict[int, Schedule],
+        now: float,
+        spent_s: float,
+    ) -> None:
+        """A step of these groups has ended at `now` and took `spent_s`."""
+        for group in groups:
+            self._pending_since.pop(group, None)
+            known = self._spent_s.get(group, spent_s)
+            self._spent_s[group] = 0.75 * known + 0.25 * spent_s
+            period = schedules[group].period_s
+            if period is not None:
+                late = now - self._ticks.get(group, now)
+                self._ticks[group] = now - late % period + period
+
+
+class Worker:
+    """The thread. `ended` says when maintenance fails only because the store is closing."""
+
+    def __init__(self, deferred: Deferred, published: Published, ended: Callable[[], bool]) -> None:
+        self._deferred = deferred
+        self._published = published
+        self._ended = ended
+        self._stopped = threading.Event()
+        self.share = 1.0
+        self._thread = threading.Thread(target=self._work, name="belvedere views", daemon=True)
+        self._thread.start()
+
+    def join(self) -> None:
+        """End, after the batch under way."""
+        self._stopped.set()
+        self._thread.join()
+
+    def _work(self) -> None:
+        pace, deferred = Pace(), self._deferred
+        while not self._stopped.is_set():
+            position, now = deferred.sample(), deferred.clock()
+            schedules = deferred.schedules()
+            plan = pace.plan(schedules, deferred.reached, position, now)
+            due, again_at = plan.due, deferred.again_at()
+            if again_at is not None and again_at <= now:
+                due |= deferred.troubled_groups
+            if due:
+                self._run(due)
+                spent = deferred.clock() - now
+                pace.done(due & schedules.keys(), schedules, deferred.clock(), spent)
+                self._rest(spent)
+            elif not self._sleep(plan.look_at, again_at, position, now):
+                return
+
+    def _run(self, due: frozenset[int]) -> None:
+        try:
+            self._deferred.step(due)
+        except Exception as error:  # noqa: BLE001 (shown by the views; the thread goes on)
+            if self._ended():
+                return
+            self._deferred.fail(due, error)
+            self._stopped.wait(SETTLE_S)
+
+    def _rest(self, spent_s: float) -> None:
+        share = self.share
+        if share < 1.0:
+            self._stopped.wait(spent_s * (1 - share) / share)
+
+    def _sleep(
+        self, look_at: float | None, again_at: float | None, position: int, now: float
+    ) -> bool:
+        """Wait for what comes first; False when nothing will come any more."""
+        looks = [at for at in (look_at, again_at) if at is not None]
+        if look_at is not None:
+            self._stopped.wait(max(0.0, min(looks) - now))
+            return True
+        timeout = max(0.0, again_at - now) if again_at is not None else None
+        return self._published.wait_past(position, timeout) or timeout is not None
