@@ -11,7 +11,7 @@ here and REFRESH in PostgreSQL; (f) 1 to 300 deferred views of one table.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from rich.progress import Progress
@@ -36,7 +36,7 @@ def run(scale: float, seed: int) -> Report:
     return run_steps("views", STEPS, scale, seed)
 
 
-def run_steps(workload: str, steps: dict[str, Step], scale: float, seed: int) -> Report:
+def run_steps(workload: str, steps: Mapping[str, Step], scale: float, seed: int) -> Report:
     """Every step in a directory of its own, one after the other."""
     report = Report(f"{workload}, scale {scale:g}", seed)
     with Progress() as progress:

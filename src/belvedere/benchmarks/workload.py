@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 from belvedere.catalog.model import View
 from belvedere.database import Database
 from belvedere.interfaces.dbapi import Connection, connect
-from belvedere.interfaces.exceptions import NotSupportedError
+from belvedere.interfaces.exceptions import NotSupportedError, ProgrammingError
 
 BULK_ROWS = 5_000
 """Rows of one loading statement: a transaction's record stays small."""
 
 FOLLOW_SECONDS_MAX = 600.0
+UNSUPPORTED, UNKNOWN_SETTING = "0A000", "42704"
 
 
 @contextmanager
@@ -171,8 +172,10 @@ def refused(connection: Connection, statement: str) -> str | None:
     """Run a statement; what it says when it is not supported, so that a report can tell."""
     try:
         connection.execute(statement)
-    except NotSupportedError as error:
-        return str(error)
+    except (NotSupportedError, ProgrammingError) as error:
+        if error.sqlstate not in (UNSUPPORTED, UNKNOWN_SETTING):
+            raise
+        return str(error).partition("\n")[0]
     return None
 
 

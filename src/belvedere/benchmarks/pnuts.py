@@ -1,0 +1,241 @@
+"""The experiments of the PNUTS paper on asynchronous views, at a size for two cores.
+
+Remote view tables are partitioned by the view's key (an index by default); local ones lie beside
+the base partition and are combined on read. Clients read by key and write in a given ratio at a
+given rate. What a form needs that is not there yet is named under the table. The paper ran MySQL on
+disks behind three storage servers; its diagrams are lost, its text says how they lie.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+
+from belvedere.benchmarks import pnuts_queries
+from belvedere.benchmarks.plots import Plot
+from belvedere.benchmarks.report import Figure, Report
+from belvedere.benchmarks.views import run_steps
+from belvedere.benchmarks.views_deferred import commit_to_visible
+from belvedere.benchmarks.workload import (
+    create,
+    database,
+    follow,
+    load,
+    opened,
+    paced,
+    percentile,
+    refused,
+    seconds,
+    uniform,
+    view_of,
+)
+from belvedere.interfaces.dbapi import Connection
+
+ROWS = 20_000
+PAYLOAD_BYTES = 4_096
+PARTITIONS = 64
+OPERATIONS = 4_000
+RATE = 4_000
+RATIOS = (32, 16, 8, 4, 2, 1)
+SPIKE_RATES = (1_000, 4_000, 8_000)
+
+FORMS = {
+    "no view": [],
+    "1 remote": ["CREATE INDEX i0 ON t (g) WITH (maintenance = 'deferred')"],
+    "1 local": ["CREATE INDEX i0 ON t (g) WITH (placement = 'local')"],
+    "local on remote": [
+        "CREATE INDEX i0 ON t (g) WITH (maintenance = 'deferred')",
+        "CREATE MATERIALIZED VIEW l0 WITH (placement = 'local', maintenance = 'deferred')"
+        " AS SELECT g, count(*) AS n FROM t GROUP BY g",
+    ],
+    "1 immediate index": ["CREATE INDEX i0 ON t (g)"],
+    "1 deferred view by key": [
+        "CREATE MATERIALIZED VIEW r0 WITH (maintenance = 'deferred') AS SELECT g, id FROM t"
+    ],
+}
+FORM_PUBLISHED = {
+    "1 remote": "fig 5: +50% latency at 400 op/s",
+    "1 local": "fig 5: between no view and remote",
+    "local on remote": "fig 5: as remote, steeper",
+}
+
+
+def run(scale: float, seed: int) -> Report:
+    return run_steps(
+        "pnuts",
+        {
+            "forms": forms,
+            "ratios": ratios,
+            "numbers": numbers,
+            "staleness": staleness,
+            "spike": spike,
+        }
+        | pnuts_queries.STEPS,
+        scale,
+        seed,
+    )
+
+
+def _table(connection: Connection, rows: int) -> None:
+    connection.execute(
+        f"CREATE TABLE t (id bigint PRIMARY KEY, g integer NOT NULL, h integer NOT NULL,"
+        f" k integer NOT NULL, v bigint NOT NULL, payload text NOT NULL)"
+        f" WITH (partitions = {PARTITIONS})"
+    )
+    row = f"i, i % 250, i % 500, i % 1000, i, repeat('x', {PAYLOAD_BYTES})"
+    load(connection, "t", row, rows)
+
+
+def _formed(connection: Connection, rows: int, statements: list[str]) -> str | None:
+    """The table with these views; what is refused, if anything."""
+    _table(connection, rows)
+    for statement in statements:
+        reason = refused(connection, statement)
+        if reason is not None:
+            return reason
+    return None
+
+
+def _clients(
+    connection: Connection, rows: int, reads_a_write: int, seed: int, scale: float, rate: float
+) -> list[float]:
+    """Seconds of each operation of a mix at this rate."""
+    rng = random.Random(seed)
+    works: list[Callable[[], object]] = []
+    for number in range(max(int(OPERATIONS * scale), 100)):
+        key = rng.randrange(rows)
+        if number % (reads_a_write + 1):
+            works.append(partial(_read, connection, key))
+        else:
+            works.append(partial(_write, connection, key, rng.randrange(250)))
+    for work in works[:20]:
+        work()
+    return paced(rate, works)
+
+
+def _read(connection: Connection, key: int) -> None:
+    connection.execute("SELECT * FROM t WHERE id = ?", (key,)).fetchall()
+
+
+def _write(connection: Connection, key: int, value: int) -> None:
+    text = "UPDATE t SET g = ?, h = ?, k = ? WHERE id = ?"
+    connection.execute(text, (value, value, value, key))
+
+
+def _mean_us(taken: list[float]) -> float:
+    return sum(taken) / len(taken) * 1e6
+
+
+# -- figure 5 --------------------------------------------------------------------------------------
+
+
+def forms(directory: Path, scale: float, seed: int, report: Report) -> None:
+    """Latency of clients that read eight times as often as they write."""
+    rows, none = max(int(ROWS * scale), 200), 0.0
+    for name, statements in FORMS.items():
+        with opened(directory / name.replace(" ", "_")) as connection:
+            reason = _formed(connection, rows, statements)
+            if reason is not None:
+                report.absent.append(f"fig 5, {name}: {reason}")
+                continue
+            mean = _mean_us(_clients(connection, rows, 8, seed, scale, RATE))
+        none = none or mean
+        title, published = f"8:1, {name}, mean latency", FORM_PUBLISHED.get(name, "")
+        report.add(Figure(title, mean, "us", "", none, published))
+
+
+# -- figure 6 --------------------------------------------------------------------------------------
+
+
+def ratios(directory: Path, scale: float, seed: int, report: Report) -> None:
+    rows = max(int(ROWS * scale), 200)
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for name, statements in FORMS.items():
+        with opened(directory / name.replace(" ", "_")) as connection:
+            reason = _formed(connection, rows, statements)
+            if reason is not None:
+                report.absent.append(f"fig 6, {name}: {reason}")
+                continue
+            for ratio in RATIOS:
+                mean = _mean_us(_clients(connection, rows, ratio, seed, scale, RATE))
+                curves.setdefault(name, []).append((float(ratio), mean))
+    for name, points in curves.items():
+        for (reads, mean), (_, none) in zip(points, curves["no view"], strict=True):
+            published = "fig 6: the gap grows with writes" if name != "no view" else ""
+            title = f"{reads:.0f}:1, {name}, mean latency"
+            report.add(Figure(title, mean, "us", "", none, published))
+    title = "PNUTS latency by reads for each write"
+    report.plots.append(Plot(title, "reads for each write", "us", curves, logarithmic=True))
+
+
+# -- figures 7 and 8 -------------------------------------------------------------------------------
+
+
+def numbers(directory: Path, scale: float, seed: int, report: Report) -> None:
+    """None to three views of a kind."""
+    rows = max(int(ROWS * scale), 200)
+    kinds = {
+        "remote": "CREATE INDEX {name} ON t ({column}) WITH (maintenance = 'deferred')",
+        "local": "CREATE INDEX {name} ON t ({column}) WITH (placement = 'local')",
+        "immediate index": "CREATE INDEX {name} ON t ({column})",
+    }
+    for kind, statement in kinds.items():
+        none = 0.0
+        for count in range(4):
+            statements = [
+                statement.format(name=f"i{column}", column=column) for column in "ghk"[:count]
+            ]
+            with opened(directory / f"{kind}{count}".replace(" ", "_")) as connection:
+                reason = _formed(connection, rows, statements)
+                if reason is not None:
+                    report.absent.append(f"fig 7 and 8, {count} {kind}: {reason}")
+                    break
+                mean = _mean_us(_clients(connection, rows, 8, seed, scale, RATE))
+            none = none or mean
+            published = f"fig {7 if kind == 'remote' else 8}: grows by view" if count else ""
+            title = f"{count} {kind}, mean latency"
+            report.add(Figure(title, mean, "us", "", none, published))
+
+
+# -- 7.2.4 -----------------------------------------------------------------------------------------
+
+
+def staleness(directory: Path, scale: float, seed: int, report: Report) -> None:
+    """How long after a write its view row is there."""
+    rows = max(int(ROWS * scale), 200)
+    with opened(directory / "store") as connection:
+        _table(connection, rows)
+        create(connection, "r", "SELECT g, id, v FROM t", maintenance="deferred")
+        follow(connection, "r")
+        keys = uniform(random.Random(seed), rows, max(int(OPERATIONS * scale), 100))
+        found = commit_to_visible(connection, "r", keys, rate=RATE / 9)
+    report.add(Figure("staleness, mean", sum(found) / len(found) * 1e3, "ms", "", None, "437 ms"))
+    for share in (0.5, 0.99):
+        report.add(Figure(f"staleness, p{share * 100:.0f}", percentile(found, share) * 1e3, "ms"))
+    points = [(percentile(found, share / 100) * 1e3, float(share)) for share in range(0, 101, 5)]
+    report.plots.append(Plot("PNUTS staleness", "ms", "% of writes", {"remote": points}))
+
+
+def spike(directory: Path, scale: float, seed: int, report: Report) -> None:
+    """Clients first: what maintenance may take is capped, a backlog grows and drains."""
+    rows = max(int(ROWS * scale), 200)
+    with opened(directory / "store") as connection:
+        _table(connection, rows)
+        create(connection, "r", "SELECT g, id, v FROM t", maintenance="deferred")
+        reason = refused(connection, "SET maintenance_share = 0.1")
+        if reason is not None:
+            report.absent.append(f"7.2.4, client priority: {reason}")
+        db = database(connection)
+        for rate in SPIKE_RATES:
+            start = db.position
+            taken = _clients(connection, rows, 0, seed, scale, rate)
+            backlog = db.position - db.watermark(view_of(connection, "r"))
+            drained = seconds(partial(follow, connection, "r"))
+            title = f"spike of {rate} writes/s"
+            report.add(Figure(f"{title}, mean latency", _mean_us(taken), "us"))
+            note = "7.2.4: grows linearly, drains after the spike"
+            written = float(db.position - start)
+            report.add(Figure(f"{title}, backlog", backlog, "writes", "", written, note))
+            report.add(Figure(f"{title}, drained after", drained * 1e3, "ms"))

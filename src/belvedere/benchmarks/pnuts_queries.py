@@ -1,0 +1,193 @@
+"""Queries of the PNUTS paper: index plans, counts by group, partitions, equijoins.
+
+Table b has attributes a0 .. a4 with 250 .. 4,000 values, so that a group has 500 .. 31 of 125,000
+rows at scale 1. A count comes from an index scan, from a local aggregate combined over the base
+partitions, or from one row of an aggregate kept by group.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from belvedere.benchmarks.plots import Plot
+from belvedere.benchmarks.report import Figure, Report, alternate
+from belvedere.benchmarks.workload import create, load, opened, refused, seconds
+from belvedere.interfaces.dbapi import Connection
+
+ROWS = 125_000
+VALUES = (250, 500, 1_000, 2_000, 4_000)
+PAYLOAD_BYTES = 1_024
+PARTITIONS = 64
+PARTITION_COUNTS = (1, 4, 16, 64)
+LOOKUPS = 20
+JOINED_ROWS = 250
+
+Step = Callable[[Path, float, int, Report], None]
+
+
+def _table(connection: Connection, rows: int, partitions: int) -> None:
+    columns = ", ".join(f"a{i} integer NOT NULL" for i in range(len(VALUES)))
+    connection.execute(
+        f"CREATE TABLE b (id bigint PRIMARY KEY, {columns}, p text NOT NULL)"
+        f" WITH (partitions = {partitions})"
+    )
+    attributes = ", ".join(f"i % {count}" for count in VALUES)
+    load(connection, "b", f"i, {attributes}, repeat('x', {PAYLOAD_BYTES})", rows)
+
+
+def _each(connection: Connection, text: str, keys: list[int]) -> float:
+    """Milliseconds of one."""
+
+    def read() -> None:
+        for key in keys:
+            connection.execute(text, (key,)).fetchall()
+
+    read()
+    return alternate(3, lambda: seconds(read))[0] / len(keys) * 1e3
+
+
+def _keys(seed: int, values: int) -> list[int]:
+    rng = random.Random(seed)
+    return [rng.randrange(values) for _ in range(LOOKUPS)]
+
+
+# -- 7.3.1 -----------------------------------------------------------------------------------------
+
+
+def index_plans(directory: Path, scale: float, seed: int, report: Report) -> None:
+    """All rows of a group with their payload: by a covering index, a thin one, and a scan."""
+    rows = max(int(ROWS * scale), 1000)
+    with opened(directory / "store") as connection:
+        _table(connection, rows, 1)
+        text, keys = "SELECT p FROM b WHERE a0 = ?", _keys(seed, VALUES[0])
+        scan = _each(connection, text, keys[:2])
+        taken = {}
+        for name, include in (("thin + base", ""), ("index only", " INCLUDE (p)")):
+            connection.execute(f"CREATE INDEX i ON b (a0){include}")
+            taken[name] = _each(connection, text, keys)
+            connection.execute("DROP INDEX i")
+    report.add(Figure("rows of a group, table scan", scan, "ms", "", None, "7.3.1: 75 s"))
+    for name, published in (
+        ("thin + base", "more than 10x slower than index only"),
+        ("index only", "two orders below the scan"),
+    ):
+        report.add(
+            Figure(f"rows of a group, {name}", taken[name], "ms", "", scan, f"7.3.1: {published}")
+        )
+
+
+# -- figure 9 --------------------------------------------------------------------------------------
+
+
+def group_sizes(directory: Path, scale: float, seed: int, report: Report) -> None:
+    rows = max(int(ROWS * scale), 1000)
+    curves: dict[str, list[tuple[float, float]]] = {}
+    with opened(directory / "store") as connection:
+        _table(connection, rows, PARTITIONS)
+        for place, values in enumerate(VALUES):
+            keys, size = _keys(seed, values), rows / values
+            found = _plans(connection, f"a{place}", keys, report if place == 0 else None)
+            for name, one in found.items():
+                curves.setdefault(name, []).append((size, one))
+    published = {
+        "index scan": "fig 9: grows with the group",
+        "local on base": "fig 9: constant, the most expensive",
+        "local on remote": "fig 9: constant, the cheapest",
+        "kept by group": "as local on remote",
+    }
+    for name, points in curves.items():
+        for size, one in points:
+            title = f"count of a group of {size:.0f}, {name}"
+            report.add(Figure(title, one, "ms", "", None, published[name]))
+    report.plots.append(Plot("PNUTS count by group size", "rows in a group", "ms", curves))
+
+
+def _plans(
+    connection: Connection, column: str, keys: list[int], report: Report | None
+) -> dict[str, float]:
+    """Milliseconds of a count in each form there is; what is refused goes to the report."""
+    found = {}
+    connection.execute(f"CREATE INDEX i_{column} ON b ({column})")
+    found["index scan"] = _each(connection, f"SELECT count(*) FROM b WHERE {column} = ?", keys)
+    query = f"SELECT {column}, count(*) AS n FROM b GROUP BY {column}"
+    views = {
+        "local on base": f"CREATE MATERIALIZED VIEW m_{column} WITH (placement = 'local')"
+        f" AS {query}",
+        "local on remote": f"CREATE MATERIALIZED VIEW m_{column} WITH (placement = 'local')"
+        f" AS SELECT {column}, count(*) AS n FROM r_{column} GROUP BY {column}",
+        "kept by group": f"CREATE MATERIALIZED VIEW m_{column} AS {query}",
+    }
+    create(connection, f"r_{column}", f"SELECT {column}, id FROM b")
+    for name, statement in views.items():
+        reason = refused(connection, statement)
+        if reason is not None:
+            if report is not None:
+                report.absent.append(f"counts, {name}: {reason}")
+            continue
+        found[name] = _each(connection, f"SELECT n FROM m_{column} WHERE {column} = ?", keys)
+        connection.execute(f"DROP MATERIALIZED VIEW m_{column}")
+    connection.execute(f"DROP MATERIALIZED VIEW r_{column}")
+    connection.execute(f"DROP INDEX i_{column}")
+    return found
+
+
+# -- figure 10 -------------------------------------------------------------------------------------
+
+
+def partitions(directory: Path, scale: float, seed: int, report: Report) -> None:
+    """The group of 500 rows over 1 to 64 base partitions."""
+    rows = max(int(ROWS * scale), 1000)
+    curves: dict[str, list[tuple[float, float]]] = {}
+    for count in PARTITION_COUNTS:
+        with opened(directory / str(count)) as connection:
+            _table(connection, rows, count)
+            for name, one in _plans(connection, "a0", _keys(seed, VALUES[0]), None).items():
+                curves.setdefault(name, []).append((float(count), one))
+    for name, points in curves.items():
+        grows = "grows with partitions" if name == "local on base" else "unaffected"
+        for number, one in points:
+            title = f"count over {number:.0f} partitions, {name}"
+            report.add(Figure(title, one, "ms", "", points[0][1], f"fig 10: {grows}"))
+    report.plots.append(Plot("PNUTS count by partitions", "partitions", "ms", curves))
+
+
+# -- 7.3.3 -----------------------------------------------------------------------------------------
+
+
+def equijoins(directory: Path, scale: float, seed: int, report: Report) -> None:
+    """250 rows of each side by one key: scan of the co-located rows, and the join of them."""
+    each = max(int(JOINED_ROWS * min(scale * 10, 1)), 10)
+    keys = 20
+    with opened(directory / "store") as connection:
+        for name in ("l", "r"):
+            connection.execute(
+                f"CREATE TABLE {name} (id bigint PRIMARY KEY, k integer NOT NULL, v bigint)"
+            )
+            load(connection, name, f"i, i % {keys}, i", keys * each)
+        query = "SELECT l.k, l.id AS a, r.id AS b FROM l JOIN r ON r.k = l.k"
+        base = _joined(connection, f"SELECT count(*) FROM ({query}) q WHERE k = ?", keys)
+        report.add(Figure(f"equijoin {each} x {each}, from the tables", base, "ms"))
+        reason = refused(
+            connection, f"CREATE MATERIALIZED VIEW j WITH (join = 'colocated') AS {query}"
+        )
+        if reason is not None:
+            report.absent.append(f"7.3.3, co-located equijoin: {reason}")
+            return
+        both = _joined(connection, "SELECT count(*) FROM j WHERE k = ?", keys)
+        published = "7.3.3: the join step is 10% of the scan"
+        title = f"equijoin {each} x {each}, co-located"
+        report.add(Figure(title, both, "ms", "", base, published))
+
+
+def _joined(connection: Connection, text: str, keys: int) -> float:
+    return _each(connection, text, list(range(min(keys, 5))))
+
+
+STEPS: dict[str, Step] = {
+    "index plans": index_plans,
+    "group sizes": group_sizes,
+    "partitions": partitions,
+    "equijoins": equijoins,
+}
