@@ -15,7 +15,8 @@ from belvedere.types import SqlType
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """`missing` is the value that rows older than an added column have."""
+    """`missing` is the value that rows older than an added column have; `numbers` says how the
+    sequence of a serial or identity column counts, its name is made up."""
 
     name: str
     type: SqlType
@@ -25,6 +26,7 @@ class ColumnDefinition:
     identity: str | None = None  # 'always' or 'by default'
     serial: bool = False
     generated: str | None = None
+    numbers: SequenceDefinition | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,6 +10,7 @@ constraint?) belong to whoever applies the edit.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable
 
 import msgspec
@@ -96,6 +97,11 @@ class Edit:
         id_ = self.allocate()
         self.put(Schema(id=id_, name=name))
         return id_
+
+    def drop_schema(self, id_: int) -> None:
+        """At once: what was in it is dropped already."""
+        assert isinstance(self.catalog.get(id_), Schema)
+        self._forget(id_)
 
     def create_sequence(self, wanted: SequenceDefinition, owner: int | None = None) -> int:
         schema = self._require_free(wanted.name, wanted.schema)
@@ -201,8 +207,10 @@ class Edit:
             schema = owner.schema
             if isinstance(schema, int):
                 schema = self._schema_name(schema)
-            name = self._free_name(f"{owner.name}_{wanted.name}_seq", schema)
-            sequence = self.create_sequence(SequenceDefinition(name, schema), owner=table)
+            name = self.free_name(f"{owner.name}_{wanted.name}_seq", schema)
+            numbers = wanted.numbers or SequenceDefinition(name)
+            numbers = dataclasses.replace(numbers, name=name, schema=schema)
+            sequence = self.create_sequence(numbers, owner=table)
         return model.Column(
             wanted.name,
             TypeName.of(wanted.type),
@@ -260,7 +268,7 @@ class Edit:
         definition = IndexDefinition(
             table.name,
             tuple(KeyPartDefinition(column) for column in wanted.columns),
-            name=wanted.name or self._free_name(made_up, schema),
+            name=wanted.name or self.free_name(made_up, schema),
             schema=schema,
             unique=True,
             nulls_distinct=wanted.nulls_distinct,
@@ -285,7 +293,7 @@ class Edit:
         table = self.catalog.expect(Table, wanted.table, wanted.schema)
         if len(wanted.parts) > KEY_COLUMNS_MAX:
             raise InvalidInput("too many key columns", sqlstate="54011", limit=KEY_COLUMNS_MAX)
-        name = wanted.name or self._free_name(index_name(table.name, wanted), wanted.schema)
+        name = wanted.name or self.free_name(index_name(table.name, wanted), wanted.schema)
         schema = self._require_free(name, wanted.schema)
         id_ = self.allocate()
         is_new = table.id not in self.before.objects
@@ -376,7 +384,7 @@ class Edit:
             plain = index.where is None and not index.unique
             if plain and leading == slots and index.maintenance is Maintenance.IMMEDIATE:
                 return index.id
-        name = self._free_name(
+        name = self.free_name(
             f"{table.name}_{'_'.join(wanted.columns)}_children", self._schema_name(table.schema)
         )
         definition = IndexDefinition(
@@ -430,17 +438,17 @@ class Edit:
         index = self.catalog.get(id_)
         assert isinstance(index, Index)
         if not is_dropped(index):
-            self._mark_dropped(index)
+            self.mark_dropped(index)
 
     def drop_table(self, id_: int, *, cascade: bool = False) -> None:
         table = self.catalog.table(id_)
         self._require_unused(table, cascade)
         for index in self.catalog.indexes_of(id_):
-            self._mark_dropped(index)
+            self.mark_dropped(index)
         for column in table.columns:
             if column.sequence is not None:
                 self.drop_sequence(column.sequence)
-        self._mark_dropped(table)
+        self.mark_dropped(table)
 
     def _require_unused(self, table: Table, cascade: bool) -> None:
         users = [
@@ -467,7 +475,7 @@ class Edit:
             raise _still_used(view, [f"view {v.name}" for v in users])
         for user in users:
             self.drop_view(user.id, cascade=True)
-        self._mark_dropped(view)
+        self.mark_dropped(view)
         self._drop_auxiliaries(view)
 
     def _drop_auxiliaries(self, view: View) -> None:
@@ -477,9 +485,9 @@ class Edit:
             index = self.catalog.get(id_)
             if isinstance(index, Index) and not is_dropped(index) and id_ not in used:
                 if not self._users_of(id_):
-                    self._mark_dropped(index)
+                    self.mark_dropped(index)
 
-    def _mark_dropped(self, item: Table | Index | View) -> None:
+    def mark_dropped(self, item: Table | Index | View) -> None:
         self.put(msgspec.structs.replace(item, state=State.DROPPED, dropped_at=self._version))
 
     def remove(self, ids: Iterable[int]) -> None:
@@ -499,7 +507,8 @@ class Edit:
             raise InvalidInput("relation already exists", sqlstate="42P07", name=name)
         return self.catalog.schema_id(schema)
 
-    def _free_name(self, wanted: str, schema: str) -> str:
+    def free_name(self, wanted: str, schema: str) -> str:
+        """A name like the wanted one that nothing in the schema has."""
         name, number = shortened(wanted), 0
         while self.catalog.find(name, schema) is not None:
             number += 1

@@ -9,11 +9,14 @@ import msgspec
 
 from belvedere.catalog import definitions as wanted
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Column, Index, PlainView, Sequence, Table, View
+from belvedere.catalog.model import Index, PlainView, Sequence, Table, TypeName, View
+from belvedere.catalog.remake import has_primary_key
 from belvedere.catalog.structure import column_named
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.session import rowwise, views
+from belvedere.session import columns, rowwise, views
 from belvedere.session.dependents import keep_plain_views
+from belvedere.session.schemas import alter_schema, set_schema
+from belvedere.session.sequences import identity_options, sequence_definition, set_identity
 from belvedere.sql import definitions as d
 
 if TYPE_CHECKING:
@@ -23,17 +26,25 @@ PUBLIC = "public"
 
 
 def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
+    before = edit.catalog
+    if statement.kind == "schema":
+        alter_schema(edit, statement)
+        keep_plain_views(before, edit)
+        return
     found = edit.catalog.find(statement.name.name, statement.name.schema or PUBLIC)
     if found is None:
         if statement.if_exists:
             return
         raise InvalidInput("relation does not exist", sqlstate="42P01", name=str(statement.name))
-    before = edit.catalog
     for action in statement.actions:
         if isinstance(action, d.Rename) and action.what == "table":
             _rename(edit, edit.catalog.get(found.id), action.new)
+        elif isinstance(action, d.SetSchema):
+            item = edit.catalog.get(found.id)
+            assert isinstance(item, Table | Sequence | PlainView | View)
+            set_schema(edit, item, action.schema)
         elif isinstance(found, Table):
-            _alter_table(session, edit, edit.catalog.table(found.id), action)
+            alter_table(session, edit, edit.catalog.table(found.id), action)
         elif isinstance(found, View) and isinstance(action, d.SetOptions):
             views.set_options(session, edit, found, dict(action.options))
         else:
@@ -50,12 +61,16 @@ def _rename(edit: Edit, item: Any, name: str) -> None:
     edit.put(msgspec.structs.replace(item, name=name))
 
 
-def _alter_table(session: Session, edit: Edit, table: Table, action: d.AlterAction) -> None:
+def alter_table(session: Session, edit: Edit, table: Table, action: d.AlterAction) -> None:
     match action:
         case d.AddColumn():
             _add_column(session, edit, table, action)
         case d.DropColumn():
             _drop_column(edit, table, action)
+        case d.SetColumnType():  # one that needs no new rows
+            column = column_named(table, action.name)
+            wider = msgspec.structs.replace(column, type_name=TypeName.of(action.type))
+            edit.replace_column(table.id, wider)
         case d.SetColumnDefault():
             column = column_named(table, action.name)
             edit.replace_column(table.id, msgspec.structs.replace(column, default=action.default))
@@ -69,9 +84,8 @@ def _alter_table(session: Session, edit: Edit, table: Table, action: d.AlterActi
             _rename_part(edit, table, action)
         case d.SetOptions():
             _set_options(edit, table, dict(action.options))
-        case d.SetSchema():
-            schema = edit.catalog.schema_id(action.schema)
-            edit.put(msgspec.structs.replace(table, schema=schema))
+        case d.SetColumnIdentity():
+            set_identity(edit, table, action)
         case d.DropColumnExpression():
             column = column_named(table, action.name)
             edit.replace_column(table.id, msgspec.structs.replace(column, generated=None))
@@ -84,16 +98,17 @@ def _add_column(session: Session, edit: Edit, table: Table, action: d.AddColumn)
     exists = any(c.name == column.name and not c.dropped for c in table.columns)
     if exists and action.if_not_exists:
         return
-    if column.serial or column.identity or column.generated:
-        if rowwise.has_rows(session, table):
-            raise Unsupported("adding a computed column to a table that has rows")
     missing = None
     if column.default is not None:
-        missing = rowwise.default_value(session, table, column)
+        missing = rowwise.default_value(session, column)
     if column.not_null and missing is None and rowwise.has_rows(session, table):
         raise InvalidInput(
             "column contains null values", sqlstate="23502", column=column.name, table=table.name
         )
+    numbers = None
+    if column.serial or column.identity is not None:
+        options = identity_options(column.sequence, column.type)
+        numbers = sequence_definition(column.name, PUBLIC, options)
     edit.add_column(
         table.id,
         wanted.ColumnDefinition(
@@ -105,6 +120,7 @@ def _add_column(session: Session, edit: Edit, table: Table, action: d.AddColumn)
             identity=column.identity,
             serial=column.serial,
             generated=column.generated,
+            numbers=numbers,
         ),
     )
     for constraint in action.constraints:
@@ -115,7 +131,7 @@ def _drop_column(edit: Edit, table: Table, action: d.DropColumn) -> None:
     known = any(c.name == action.name and not c.dropped for c in table.columns)
     if not known and action.if_exists:
         return
-    edit.drop_column(table.id, action.name)
+    columns.drop_column(edit, table, action.name, cascade=action.cascade)
 
 
 def _set_not_null(session: Session, edit: Edit, table: Table, action: d.SetColumnNotNull) -> None:
@@ -134,7 +150,7 @@ def _add_constraint(session: Session, edit: Edit, table: Table, constraint: d.Co
     match constraint:
         case d.CheckDefinition():
             name = constraint.name or _free_check_name(table, constraint)
-            rowwise.require_check(session, table, name, constraint.expression)
+            rowwise.require_check(session, edit.catalog, table, name, constraint.expression)
             edit.add_check(table.id, wanted.CheckDefinition(constraint.expression, name))
         case d.UniqueDefinition():
             edit.add_unique(
@@ -162,9 +178,7 @@ def _add_constraint(session: Session, edit: Edit, table: Table, constraint: d.Co
                 ),
             )
         case d.PrimaryKeyDefinition():
-            raise Unsupported(
-                "adding a primary key to a table", hint="name it in CREATE TABLE, or use UNIQUE"
-            )
+            raise AssertionError("session.rewrite adds primary keys")
 
 
 def _require_free_name(table: Table, name: str | None) -> None:
@@ -196,8 +210,6 @@ def _drop_constraint(edit: Edit, table: Table, action: d.DropConstraint) -> None
         if index.name == name and index.constraint:
             edit.drop_index(index.id)
             return
-    if name == table.primary_key_name:
-        raise Unsupported("dropping a primary key", name=name)
     if not action.if_exists:
         raise InvalidInput("constraint does not exist", sqlstate="42704", name=name)
 
@@ -207,9 +219,15 @@ def _rename_part(edit: Edit, table: Table, action: d.Rename) -> None:
         column = column_named(table, action.old)
         if any(c.name == action.new and not c.dropped for c in table.columns):
             raise InvalidInput("column already exists", sqlstate="42701", name=action.new)
-        _require_unnamed(edit, table, column)
-        edit.replace_column(table.id, msgspec.structs.replace(column, name=action.new))
+        columns.rename_column(edit, table, column, action.new)
         return
+    if has_primary_key(table) and action.old == table.primary_key_name:
+        edit.put(msgspec.structs.replace(table, primary_key_name=action.new))
+        return
+    for index in edit.catalog.indexes_of(table.id):
+        if index.constraint and index.name == action.old:
+            _rename(edit, index, action.new)
+            return
     checks = tuple(
         msgspec.structs.replace(one, name=action.new) if one.name == action.old else one
         for one in table.checks
@@ -221,17 +239,6 @@ def _rename_part(edit: Edit, table: Table, action: d.Rename) -> None:
     if checks == table.checks and keys == table.foreign_keys:
         raise InvalidInput("constraint does not exist", sqlstate="42704", name=action.old)
     edit.put(msgspec.structs.replace(table, checks=checks, foreign_keys=keys))
-
-
-def _require_unnamed(edit: Edit, table: Table, column: Column) -> None:
-    """Expressions are kept as text, so a column they name cannot be renamed under them."""
-    texts = [check.expression for check in table.checks]
-    texts += [c.generated for c in table.columns if c.generated is not None]
-    for index in edit.catalog.indexes_of(table.id):
-        texts += [part.expression for part in index.parts if part.expression is not None]
-        texts += [index.where] if index.where is not None else []
-    if any(column.name in text for text in texts):
-        raise Unsupported("renaming a column that an expression names", column=column.name)
 
 
 def _set_options(edit: Edit, table: Table, options: dict[str, str]) -> None:

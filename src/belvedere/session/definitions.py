@@ -28,10 +28,17 @@ from belvedere.catalog.model import (
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.session import verify, views
-from belvedere.session.alter import alter
+from belvedere.session import rewrite, verify, views
+from belvedere.session.alter import alter, alter_table
 from belvedere.session.dependents import keep_plain_views
 from belvedere.session.result import Result
+from belvedere.session.schemas import create_schema, drop_schema
+from belvedere.session.sequences import (
+    alter_sequence,
+    create_sequence,
+    identity_options,
+    sequence_definition,
+)
 from belvedere.sql import definitions as d
 from belvedere.txn import rows
 from belvedere.txn.transaction import Transaction
@@ -60,15 +67,21 @@ def run_definition(session: Session, statement: Any) -> Result:
                 session, "CREATE SEQUENCE", lambda edit: create_sequence(edit, statement)
             )
         case d.CreateSchema():
-            return _changed(session, "CREATE SCHEMA", lambda edit: _create_schema(edit, statement))
+            return _changed(session, "CREATE SCHEMA", lambda edit: create_schema(edit, statement))
         case d.CreateView():
             return _changed(session, "CREATE VIEW", lambda edit: _create_view(edit, statement))
         case d.CreateMaterializedView():
             return views.create_view(session, statement)
         case d.MaintainView():
             return verify.maintain(session, statement)
+        case d.Alter() if rewrite.is_needed(session, statement):
+            return rewrite.run(session, statement, alter_table)
         case d.Alter():
             return _changed(session, "ALTER", lambda edit: alter(session, edit, statement))
+        case d.AlterSequence():
+            return _changed(
+                session, "ALTER SEQUENCE", lambda edit: alter_sequence(session, edit, statement)
+            )
         case d.Drop():
             tag = f"DROP {statement.kind.upper()}"
             return _changed(session, tag, lambda edit: drop(edit, statement))
@@ -156,8 +169,10 @@ def _primary_key(constraints: tuple[d.Constraint, ...]) -> d.PrimaryKeyDefinitio
 
 
 def column(one: d.ColumnDefinition, missing: Any = None) -> wanted.ColumnDefinition:
-    if one.sequence is not None and one.sequence != d.SequenceOptions():
-        raise Unsupported("sequence options of an identity column")
+    numbers = None
+    if one.serial or one.identity is not None:
+        options = identity_options(one.sequence, one.type)
+        numbers = sequence_definition(one.name, PUBLIC, options)
     return wanted.ColumnDefinition(
         one.name,
         one.type,
@@ -167,6 +182,7 @@ def column(one: d.ColumnDefinition, missing: Any = None) -> wanted.ColumnDefinit
         identity=one.identity,
         serial=one.serial,
         generated=one.generated,
+        numbers=numbers,
     )
 
 
@@ -241,30 +257,6 @@ def create_index(edit: Edit, statement: d.CreateIndex) -> None:
     )
 
 
-def create_sequence(edit: Edit, statement: d.CreateSequence) -> None:
-    name, options = statement.name, statement.options
-    schema = name.schema or PUBLIC
-    if statement.if_not_exists and edit.catalog.find(name.name, schema) is not None:
-        return
-    step = 1 if options.increment is None else options.increment
-    if step == 0:
-        raise InvalidInput("INCREMENT must not be zero", sqlstate="22023")
-    low = options.minimum if options.minimum is not None else 1 if step > 0 else -(2**63)
-    high = options.maximum if options.maximum is not None else 2**63 - 1 if step > 0 else -1
-    start = options.start if options.start is not None else low if step > 0 else high
-    if low >= high or not low <= start <= high:
-        raise InvalidInput("sequence bounds contradict each other", sqlstate="22023")
-    edit.create_sequence(
-        wanted.SequenceDefinition(name.name, schema, start, step, low, high, bool(options.cycle))
-    )
-
-
-def _create_schema(edit: Edit, statement: d.CreateSchema) -> None:
-    if statement.if_not_exists and any(s.name == statement.name for s in edit.catalog.schemas):
-        return
-    edit.create_schema(statement.name)
-
-
 def _create_view(edit: Edit, statement: d.CreateView) -> None:
     schema = statement.name.schema or PUBLIC
     found = edit.catalog.find(statement.name.name, schema)
@@ -309,7 +301,14 @@ def drop(edit: Edit, statement: d.Drop) -> None:
     before = edit.catalog
     for name in statement.names:
         if statement.kind == "schema":
-            raise Unsupported("DROP SCHEMA", name=str(name))
+            drop_schema(
+                edit,
+                name.name,
+                if_exists=statement.if_exists,
+                cascade=statement.cascade,
+                drop=_drop_one,
+            )
+            continue
         kind = _CLASSES[statement.kind]
         schema = name.schema or PUBLIC
         found = edit.catalog.find(name.name, schema)
@@ -367,7 +366,7 @@ def _truncate(session: Session, statement: d.Truncate) -> Result:
     if statement.restart_identity:
         for table in tables:
             for sequence in _owned(catalog, table):
-                session.host.sequences.set_value(sequence, sequence.start - sequence.increment)
+                session.host.sequences.go_on_after(sequence, sequence.start - sequence.increment)
     return result
 
 
@@ -403,16 +402,17 @@ def _create_table_as(session: Session, statement: d.CreateTableAs) -> Result:
     schema = statement.name.schema or PUBLIC
     if statement.if_not_exists and session.catalog.find(statement.name.name, schema) is not None:
         return Result("CREATE TABLE AS", affected=0)
-    _changed(
-        session,
-        "CREATE TABLE AS",
-        lambda edit: create_table(
-            edit, d.CreateTable(statement.name, statement.columns, (), statement.options)
-        ),
-    )
-    if not statement.with_data:
-        return Result("CREATE TABLE AS", affected=0)
-    return session.in_transaction(True, lambda txn: _fill(session, txn, statement))
+    made = d.CreateTable(statement.name, statement.columns, (), statement.options)
+
+    def create(transaction: Transaction) -> Result:
+        edit = Edit(transaction.catalog)
+        create_table(edit, made)
+        session.transactions.apply(edit)
+        if not statement.with_data:
+            return Result("CREATE TABLE AS", affected=0)
+        return _fill(session, transaction, statement)
+
+    return session.in_transaction(True, create)
 
 
 def _fill(session: Session, transaction: Transaction, statement: d.CreateTableAs) -> Result:

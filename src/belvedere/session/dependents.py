@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import PlainView
+from belvedere.catalog.model import Column, PlainView, Table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.sql.bind.statement import bind_statement
 from belvedere.sql.parse.script import parse_script
@@ -26,6 +26,14 @@ def keep_plain_views(before: Catalog, edit: Edit, *, cascade: bool = False) -> N
             )
         for one in fallen:
             edit.drop_plain_view(one.id)
+
+
+def views_reading(edit: Edit, table: Table, column: Column) -> list[PlainView]:
+    """The plain views that would not stand without this column."""
+    trial = Edit(edit.catalog)
+    gone = Column(f"dropped {column.slot}", column.type_name, column.slot, dropped=True)
+    trial.replace_column(table.id, gone)
+    return [one for one in _plain_views(edit.catalog) if _falls(one, edit.catalog, trial)]
 
 
 def _plain_views(catalog: Catalog) -> list[PlainView]:

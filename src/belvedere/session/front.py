@@ -95,3 +95,8 @@ def bind_default(session: Session, text: str, sql_type: SqlType) -> e.Expression
 def bind_over(catalog: Catalog, table: Table, text: str) -> e.Expression:
     """A kept expression over the table's row in plans."""
     return bind_expression(catalog, text, table_fields(table))
+
+
+def bind_assigned(catalog: Catalog, table: Table, text: str, target: SqlType) -> e.Expression:
+    """A kept expression over the table's row, as a value of a column of this type."""
+    return bind_expression(catalog, text, table_fields(table), target)

@@ -4,11 +4,13 @@ rows."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
+from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Column, Table
 from belvedere.catalog.relation import compiled_table
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.errors import InvalidInput
 from belvedere.execution.direct.changes import narrower
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.context import Context
@@ -45,19 +47,15 @@ def has_null(session: Session, table: Table, column: Column) -> bool:
     return any(row[column.slot] is None for row in stored_rows(session, table))
 
 
-def default_value(session: Session, table: Table, column: d.ColumnDefinition) -> Any:
+def default_value(session: Session, column: d.ColumnDefinition) -> Any:
     """The value that rows older than the column have: its default, once."""
     expression = front.bind_default(session, column.default or "null", column.type)
-    if _is_volatile(expression) and has_rows(session, table):
-        raise Unsupported(
-            "adding a column with a volatile default to a table that has rows",
-            hint="add it without a default, then update",
-        )
     return evaluate(session, expression, ())
 
 
-def _is_volatile(expression: e.Expression) -> bool:
-    stack: list[Any] = [expression]
+def is_volatile(session: Session, column: d.ColumnDefinition) -> bool:
+    """Whether the column's default is another value for every row."""
+    stack: list[Any] = [front.bind_default(session, column.default or "null", column.type)]
     while stack:
         item = stack.pop()
         match item:
@@ -80,16 +78,18 @@ def evaluate(session: Session, expression: e.Expression, row: Row) -> Any:
     return context.value_of(expression)(session.new_run(reader_of(session), ()))(row)
 
 
-def require_check(session: Session, table: Table, name: str, text: str) -> None:
-    """23514 when an old row does not satisfy a new CHECK."""
-    if table.id not in reader_of(session).catalog.objects:
+def require_check(session: Session, catalog: Catalog, table: Table, name: str, text: str) -> None:
+    """23514 when an old row, read as the catalog to come says, does not satisfy a new CHECK."""
+    reader = reader_of(session)
+    if table.id not in reader.catalog.objects:
         return
-    condition = front.bind_over(session.catalog, table, text)
-    catalog = session.catalog
-    narrow = narrower(compiled_table(catalog, table.id))
+    condition = front.bind_over(catalog, table, text)
+    compiled = compiled_table(catalog, table.id)
+    narrow = narrower(compiled)
     context = Context(catalog, lambda node: compile_plan(catalog, node))
-    test = context.value_of(condition)(session.new_run(reader_of(session), ()))
-    for row in stored_rows(session, table):
+    test = context.value_of(condition)(session.new_run(reader, ()))
+    values = chain.from_iterable(reader.scan_values(compiled.start, compiled.end))
+    for row in map(compiled.decode, values):
         if test(narrow(row)) is False:
             raise InvalidInput(
                 "check constraint is violated by some row",

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Sequence
 from belvedere.catalog.relation import compiled_table
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.errors import InvalidInput, Retry, Unavailable, Unsupported
 from belvedere.session.shared import Host
 from belvedere.txn.border import LockRequest
 from belvedere.txn.roots import root_of
@@ -52,7 +52,7 @@ class SessionServices:
             raise InvalidInput(
                 "value is out of the sequence's bounds", sqlstate="22003", name=found.name
             )
-        self._host.sequences.set_value(found, value if called else value - found.increment)
+        self._host.sequences.go_on_after(found, value if called else value - found.increment)
         if called:
             self._last[sequence] = value
         return value
@@ -64,9 +64,8 @@ class SessionServices:
         return found
 
     def lock_rows(self, relation: int, keys: list[Row], strength: str, wait: str) -> list[bool]:
-        """FOR UPDATE and the like lock the root of each row, as a write of it would."""
-        if wait:
-            raise Unsupported(f"FOR UPDATE {wait.upper()}", hint="leave it out to wait")
+        """FOR UPDATE and the like lock the root of each row, as a write of it would. `wait` is
+        '', 'nowait' (55P03 for a row that is locked) or 'skip locked' (False for it)."""
         transaction = self.transaction
         if transaction is None:
             raise Unsupported("row locks outside of a transaction")
@@ -81,6 +80,15 @@ class SessionServices:
                 continue
             if find is not None:
                 encoded = find(encoded, table.decode(value), transaction)
-            transaction.lock(LockRequest("root", encoded))
-            held.append(True)
+            held.append(_locked(transaction, LockRequest("root", encoded), wait))
         return held
+
+
+def _locked(transaction: Transaction, request: LockRequest, wait: str) -> bool:
+    try:
+        transaction.lock(request, 0 if wait else None)
+    except (Unavailable, Retry) as error:
+        if wait != "skip locked" or error.sqlstate not in ("55P03", "40P01"):
+            raise
+        return False
+    return True

@@ -154,5 +154,4 @@ class TransactionState:
 
     def show_catalog(self, catalog: Catalog) -> None:
         assert self.open is not None
-        self.open.snapshot = self.open.snapshot._replace(catalog=catalog)
-        self.open.rollback_to(self.open.savepoint())  # entries are derived again, for new indexes
+        self.open.show_catalog(catalog)

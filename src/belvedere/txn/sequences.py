@@ -51,6 +51,21 @@ class Sequences:
         """The number this process handed out last."""
         return self._last.get(sequence.id)
 
+    def stored_value(self, sequence: Sequence) -> int | None:
+        """The number handed out last, or after a restart the last one reserved; None before the
+        first."""
+        if sequence.id in self._last:
+            return self._last[sequence.id]
+        found = self._run(lambda txn: _as_range(_load(txn, sequence.id)))
+        return found[0] if found else None
+
+    def go_on_after(self, sequence: Sequence, value: int) -> None:
+        """As `set_value`, but `value` may lie one step outside of the bounds: to start anew."""
+        with self._mutex:
+            self._left.pop(sequence.id, None)
+            self._last.pop(sequence.id, None)
+            self._run(lambda txn: _store(txn, sequence.id, value, range(0)))
+
     def set_value(self, sequence: Sequence, value: int) -> None:
         """Go on after `value`; numbers reserved before are forgotten."""
         if not sequence.minimum <= value <= sequence.maximum:
@@ -102,6 +117,15 @@ class Sequences:
             return _store(txn, table, numbers[-1], numbers)
 
         return self._run(reserve)
+
+
+def store_last(txn: Transaction, id_: int, last: int) -> None:
+    """As if a new sequence had handed out all numbers up to `last`, if the transaction commits."""
+    _store(txn, id_, last, range(0))
+
+
+def _as_range(value: int | None) -> range:
+    return range(0) if value is None else range(value, value + 1)
 
 
 def _load(txn: Transaction, id_: int) -> int | None:

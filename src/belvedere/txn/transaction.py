@@ -60,6 +60,7 @@ class Transaction:
         "_locks",
         "_order",
         "_participants_for",
+        "_planned",
         "_protocol",
         "_ranges",
         "_reader",
@@ -89,6 +90,7 @@ class Transaction:
         self._reader: Reader = protocol.reader(snapshot)
         self.id = snapshot[1].to_bytes(8) + suffix
         self._earlier: tuple[Snapshot, ...] = ()  # of statements under which rows were written
+        self._planned: Snapshot | None = None  # before the first own change of the catalog
         self._changes: dict[bytes, RowChange] = {}
         self._journal: list[tuple[bytes, RowChange | None]] | None = None
         self._held: dict[LockRequest, None] = {}
@@ -260,6 +262,8 @@ class Transaction:
         if not self.isolation.snapshot_per_statement:
             return
         fresh = self._protocol.snapshot()
+        if self._planned is not None:
+            fresh = fresh._replace(catalog=self.snapshot.catalog)
         if self._wrote_under(self.snapshot):
             self._earlier = (*self._earlier, self.snapshot)
         else:
@@ -273,6 +277,13 @@ class Transaction:
         kept = (known for _, known in self._journal or () if known is not None)
         changes = chain(self._changes.values(), kept)
         return any(change.seen == snapshot.batch for change in changes)
+
+    def show_catalog(self, catalog: Catalog) -> None:
+        """See a catalog of this transaction's own making from now on."""
+        if self._planned is None:
+            self._planned = self._earlier[0] if self._earlier else self.snapshot
+        self.snapshot = self.snapshot._replace(catalog=catalog)
+        self._repreview()  # entries are derived again, for new indexes
 
     def savepoint(self) -> Savepoint:
         if self.ended:
@@ -317,7 +328,7 @@ class Transaction:
                 Intent,
                 (
                     self.id,
-                    self._earlier[0] if self._earlier else self.snapshot,
+                    self._planned or (self._earlier[0] if self._earlier else self.snapshot),
                     tuple(self._changes.values()),
                     frozenset(self._reads) if self._reads else NOTHING,
                     tuple(self._ranges),

@@ -1,0 +1,108 @@
+"""A table made anew under another id: the way to change how its rows are stored.
+
+Rows, log records and before-images of a table are all read by its columns and its key, so neither
+may change under one id. A table with another key or with a column of another type is therefore a
+new table: it has the old one's name and slots, takes over its indexes, foreign keys and sequences,
+and whoever makes it copies the rows.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Column, ForeignKey, Index, Sequence, State, Table, TypeName
+from belvedere.catalog.structure import require_matching
+from belvedere.types import BIGINT
+
+ROW_ID = "belvedere_row_id"
+replace = msgspec.structs.replace
+
+
+def has_primary_key(table: Table) -> bool:
+    """Whether the key is one that was asked for, not the hidden row id."""
+    return not table.columns[table.primary_key[0]].hidden
+
+
+def with_primary_key(table: Table, slots: tuple[int, ...], name: str) -> Table:
+    """The table keyed by these columns; a hidden row id is dropped."""
+    columns = tuple(
+        _dropped(column)
+        if column.hidden
+        else replace(column, not_null=True)
+        if column.slot in slots
+        else column
+        for column in table.columns
+    )
+    return replace(table, columns=columns, primary_key=slots, primary_key_name=name)
+
+
+def without_primary_key(table: Table) -> Table:
+    """The table keyed by a hidden row id; the columns of the key stay NOT NULL."""
+    slot = len(table.columns)
+    hidden = Column(ROW_ID, TypeName.of(BIGINT), slot, not_null=True, hidden=True)
+    return replace(
+        table, columns=(*table.columns, hidden), primary_key=(slot,), primary_key_name=""
+    )
+
+
+def _dropped(column: Column) -> Column:
+    return Column(f"dropped {column.slot}", column.type_name, column.slot, dropped=True)
+
+
+def remake_table(edit: Edit, table: Table) -> Table:
+    """Put `table` in the place of the one with its id, under a new id, which is returned with it.
+
+    All rows are to be written anew, so no column has a value for rows older than itself."""
+    old = edit.catalog.table(table.id)
+    indexes = edit.catalog.indexes_of(old.id)
+    ids = {old.id: edit.allocate()} | {index.id: edit.allocate() for index in indexes}
+    columns = tuple(replace(column, missing=None) for column in table.columns)
+    for index in indexes:
+        edit.mark_dropped(index)
+    edit.mark_dropped(old)
+    made = replace(table, id=ids[old.id], columns=columns, foreign_keys=_moved(table, ids))
+    edit.put(made)
+    for index in indexes:
+        edit.put(replace(index, id=ids[index.id], table=made.id, state=State.READY))
+    for other in edit.catalog.tables:
+        if other.id != made.id and _moved(other, ids) != other.foreign_keys:
+            edit.put(replace(other, foreign_keys=_moved(other, ids)))
+    for item in tuple(edit.catalog.objects.values()):
+        if isinstance(item, Sequence) and item.owner == old.id:
+            edit.put(replace(item, owner=made.id))
+    _require_matching_keys(edit, made.id)
+    return edit.catalog.table(made.id)
+
+
+def _moved(table: Table, ids: dict[int, int]) -> tuple[ForeignKey, ...]:
+    return tuple(
+        replace(
+            key,
+            parent=ids.get(key.parent, key.parent),
+            parent_index=_new_id(key.parent_index, ids),
+            index=_new_id(key.index, ids),
+        )
+        for key in table.foreign_keys
+    )
+
+
+def _new_id(id_: int | None, ids: dict[int, int]) -> int | None:
+    return None if id_ is None else ids.get(id_, id_)
+
+
+def _require_matching_keys(edit: Edit, id_: int) -> None:
+    """42804 when a foreign key from or to the table no longer fits its columns."""
+    for child in edit.catalog.tables:
+        for key in child.foreign_keys:
+            if id_ in (child.id, key.parent):
+                parent = edit.catalog.table(key.parent)
+                require_matching(child, key.columns, parent, key.parent_columns)
+
+
+def retyped_parts(index: Index, types: dict[int, TypeName]) -> Index:
+    """The index with the types of its expressions as given, by the number of the part."""
+    parts = tuple(
+        replace(part, type_name=types.get(i, part.type_name)) for i, part in enumerate(index.parts)
+    )
+    return replace(index, parts=parts)

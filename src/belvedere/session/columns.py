@@ -1,0 +1,175 @@
+"""What stands on a column: checks, generated columns and parts of indexes that name it.
+
+They are kept as SQL text. What a text reads is found by binding it; a renamed column is renamed in
+the text too, and the outcome has to read the same columns as before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Column, Index, Table, TypeName
+from belvedere.catalog.structure import column_named
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan.transform import columns_of
+from belvedere.session import front
+from belvedere.sql.bind.texts import live_columns
+from belvedere.sql.parse.lexer import END, QUOTED, STRING, WORD, Token, tokenize
+from belvedere.sql.parse.text import quote, render
+
+replace = msgspec.structs.replace
+
+
+def slots_read(edit: Edit, table: Table, text: str) -> frozenset[int]:
+    """The slots of the columns that an expression over the table's row reads."""
+    live = live_columns(table)
+    return frozenset(live[i].slot for i in columns_of(front.bind_over(edit.catalog, table, text)))
+
+
+def index_reads(edit: Edit, table: Table, index: Index) -> frozenset[int]:
+    """All columns an index depends on: key parts, included ones, expressions, its condition."""
+    slots = {part.slot for part in index.parts if part.slot is not None} | {*index.include}
+    texts = [part.expression for part in index.parts if part.expression is not None]
+    texts += [] if index.where is None else [index.where]
+    return frozenset(slots).union(*(slots_read(edit, table, text) for text in texts))
+
+
+def generated_from(edit: Edit, table: Table, column: Column) -> list[Column]:
+    """The generated columns that read this one."""
+    return [
+        other
+        for other in live_columns(table)
+        if other.generated is not None and column.slot in slots_read(edit, table, other.generated)
+    ]
+
+
+# -- DROP COLUMN -----------------------------------------------------------------------------------
+
+
+def drop_column(edit: Edit, table: Table, name: str, *, cascade: bool) -> None:
+    """With the constraints and indexes that involve it; what else stands on it refuses (2BP01),
+    or goes too with CASCADE."""
+    column = column_named(table, name)
+    children = generated_from(edit, table, column)
+    if children and not cascade:
+        raise InvalidInput(
+            "other objects depend on it",
+            sqlstate="2BP01",
+            detail=", ".join(f"column {one.name} of table {table.name}" for one in children),
+            hint="drop them first, or use CASCADE",
+            name=name,
+        )
+    for child in children:
+        drop_column(edit, edit.catalog.table(table.id), child.name, cascade=True)
+    table = edit.catalog.table(table.id)
+    checks = tuple(
+        check
+        for check in table.checks
+        if column.slot not in slots_read(edit, table, check.expression)
+    )
+    indexes = [
+        index
+        for index in edit.catalog.indexes_of(table.id)
+        if column.slot in index_reads(edit, table, index)
+    ]
+    edit.put(replace(table, checks=checks))
+    for key in table.foreign_keys:
+        if column.slot in key.columns:
+            edit.drop_foreign_key(table.id, key.name)
+    for index in indexes:
+        if index.id in {one.id for one in edit.catalog.indexes_of(table.id)}:
+            edit.drop_index(index.id, cascade=cascade)
+    edit.drop_column(table.id, name)
+
+
+# -- RENAME COLUMN ---------------------------------------------------------------------------------
+
+
+def rename_column(edit: Edit, table: Table, column: Column, name: str) -> None:
+    """The column and every text of the table that names it."""
+
+    def renamed(text: str) -> str:
+        if column.slot not in slots_read(edit, table, text):
+            return text
+        return _with_name(text, table.name, column.name, name)
+
+    columns = tuple(
+        replace(
+            one,
+            name=name if one.slot == column.slot else one.name,
+            generated=None if one.generated is None else renamed(one.generated),
+        )
+        for one in table.columns
+    )
+    checks = tuple(replace(one, expression=renamed(one.expression)) for one in table.checks)
+    after = replace(table, columns=columns, checks=checks)
+    indexes = [_renamed_index(one, renamed) for one in edit.catalog.indexes_of(table.id)]
+    before = [slots_read(edit, table, text) for text in _texts(edit, table)]
+    edit.put(after)
+    for index in indexes:
+        if index != edit.catalog.get(index.id):
+            edit.put(index)
+    _require_same_reads(edit, edit.catalog.table(table.id), before, column)
+
+
+def _renamed_index(index: Index, renamed: Callable[[str], str]) -> Index:
+    parts = tuple(
+        part if part.expression is None else replace(part, expression=renamed(part.expression))
+        for part in index.parts
+    )
+    where = None if index.where is None else renamed(index.where)
+    return replace(index, parts=parts, where=where)
+
+
+def _texts(edit: Edit, table: Table) -> list[str]:
+    """Every expression over the table's row, always in the same order."""
+    texts = [check.expression for check in table.checks]
+    texts += [one.generated for one in table.columns if one.generated is not None]
+    for index in edit.catalog.indexes_of(table.id):
+        texts += [part.expression for part in index.parts if part.expression is not None]
+        texts += [] if index.where is None else [index.where]
+    return texts
+
+
+def _require_same_reads(
+    edit: Edit, table: Table, before: list[frozenset[int]], column: Column
+) -> None:
+    try:
+        after = [slots_read(edit, table, text) for text in _texts(edit, table)]
+    except InvalidInput:
+        after = []
+    if after != before:
+        raise Unsupported("renaming a column that this expression names", column=column.name)
+
+
+_NO_COLUMN_AFTER = frozenset({"::", "as", "."})
+
+
+def _with_name(text: str, table: str, old: str, new: str) -> str:
+    """The text with the column's name replaced: not where the word is a function, a type, a
+    typed constant, or a part of another name."""
+    tokens = [token for token in tokenize(text) if token.kind != END]
+    made: list[Token] = []
+    for i, token in enumerate(tokens):
+        before = tokens[i - 1].text if i else ""
+        after = tokens[i + 1] if i + 1 < len(tokens) else None
+        own = before == "." and i > 1 and tokens[i - 2].text == table
+        called = after is not None and (after.kind == STRING or after.text in ("(", "."))
+        named = token.kind in (WORD, QUOTED) and token.text == old
+        if named and not called and (own or before not in _NO_COLUMN_AFTER):
+            kind = WORD if quote(new) == new else QUOTED
+            token = token._replace(kind=kind, text=new)
+        made.append(token)
+    return render(made)
+
+
+def retyped(edit: Edit, table: Table, index: Index) -> dict[int, TypeName]:
+    """The types that an index's expressions have over the table as it is now."""
+    return {
+        i: TypeName.of(front.bind_over(edit.catalog, table, part.expression).type)
+        for i, part in enumerate(index.parts)
+        if part.expression is not None
+    }

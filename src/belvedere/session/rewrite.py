@@ -1,0 +1,356 @@
+"""ALTER TABLE that writes every row: another column type, another key, computed new columns.
+
+Such a statement is one transaction: the catalog is changed in it, the rows are written in it, and
+its commit is refused when somebody else wrote to the table in the meantime (then it runs again).
+Another type or key makes the table anew (catalog.remake); a new column is filled by updates.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Column, Sequence, Table, TypeName
+from belvedere.catalog.relation import CompiledTable, compiled_table
+from belvedere.catalog.remake import (
+    has_primary_key,
+    remake_table,
+    retyped_parts,
+    with_primary_key,
+    without_primary_key,
+)
+from belvedere.catalog.structure import column_named, shortened
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.execution.direct.changes import narrower
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.direct.context import Context
+from belvedere.plan import expressions as e
+from belvedere.session import columns, front, rowwise
+from belvedere.session.dependents import keep_plain_views, views_reading
+from belvedere.session.result import Result
+from belvedere.sql import definitions as d
+from belvedere.sql.bind.texts import live_columns
+from belvedere.txn import rows
+from belvedere.txn.sequences import store_last
+from belvedere.txn.transaction import Transaction
+from belvedere.types import Kind, Row
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+PUBLIC = "public"
+_TEXTS = (Kind.VARCHAR, Kind.TEXT)
+replace = msgspec.structs.replace
+
+Plain = Callable[["Session", Edit, Table, d.AlterAction], None]
+"""An action that writes no rows."""
+
+
+def is_needed(session: Session, statement: d.Alter) -> bool:
+    """Whether some action writes rows."""
+    found = session.catalog.find(statement.name.name, statement.name.schema or PUBLIC)
+    return isinstance(found, Table) and any(
+        _writes_rows(session, found, action) for action in statement.actions
+    )
+
+
+def _writes_rows(session: Session, table: Table, action: d.AlterAction) -> bool:
+    match action:
+        case d.SetColumnType():
+            known = [one for one in live_columns(table) if one.name == action.name]
+            return not (known and _is_wider_text(known[0], action))
+        case d.AddConstraint():
+            return isinstance(action.constraint, d.PrimaryKeyDefinition)
+        case d.DropConstraint():
+            return has_primary_key(table) and action.name == table.primary_key_name
+        case d.DropColumn():
+            return any(table.columns[slot].name == action.name for slot in table.primary_key)
+        case d.AddColumn():
+            column = action.column
+            known_name = any(one.name == column.name for one in live_columns(table))
+            computed = column.serial or column.identity or column.generated
+            if known_name or (not computed and column.default is None):
+                return False
+            return bool(computed) or rowwise.is_volatile(session, column)
+        case _:
+            return False
+
+
+def _is_wider_text(column: Column, action: d.SetColumnType) -> bool:
+    """Rows and keys of varchar and text are stored alike, so a longer one needs no new rows."""
+    old, new = column.type, action.type
+    if action.using is not None or old.kind not in _TEXTS or new.kind not in _TEXTS:
+        return False
+    return new.length is None or (old.length is not None and old.length <= new.length)
+
+
+def run(session: Session, statement: d.Alter, plain: Plain) -> Result:
+    """All actions of the statement, in one transaction."""
+    return session.in_transaction(True, lambda txn: _run(session, txn, statement, plain))
+
+
+def _run(session: Session, transaction: Transaction, statement: d.Alter, plain: Plain) -> Result:
+    name, schema = statement.name.name, statement.name.schema or PUBLIC
+    for action in statement.actions:
+        edit = Edit(transaction.catalog)
+        table = edit.catalog.expect(Table, name, schema)
+        if isinstance(action, d.Rename) and action.what == "table":
+            name = action.new
+        match action:
+            case d.SetColumnType() if _writes_rows(session, table, action):
+                _set_type(session, transaction, edit, table, action)
+            case d.AddConstraint(constraint=d.PrimaryKeyDefinition() as key):
+                _add_primary_key(session, transaction, edit, table, key)
+            case d.DropConstraint() if _writes_rows(session, table, action):
+                _drop_primary_key(session, transaction, edit, table, action.cascade)
+            case d.DropColumn() if _writes_rows(session, table, action):
+                _drop_primary_key(session, transaction, edit, table, action.cascade)
+                _apply(session, Edit(transaction.catalog), plain, (name, schema), action)
+            case d.AddColumn() if _writes_rows(session, table, action):
+                _add_column(session, transaction, edit, table, action, plain)
+            case _:
+                _apply(session, edit, plain, (name, schema), action)
+    return Result("ALTER")
+
+
+def _apply(
+    session: Session, edit: Edit, plain: Plain, name: tuple[str, str], action: d.AlterAction
+) -> None:
+    before = edit.catalog
+    plain(session, edit, edit.catalog.expect(Table, *name), action)
+    cascade = isinstance(action, d.DropColumn) and action.cascade
+    keep_plain_views(before, edit, cascade=cascade)
+    session.transactions.apply(edit)
+
+
+# -- a table made anew -----------------------------------------------------------------------------
+
+
+def _remake(
+    session: Session,
+    transaction: Transaction,
+    edit: Edit,
+    table: Table,
+    change: Callable[[Row], Row] = lambda row: row,
+) -> None:
+    """Put the table in the place of the one with its id, and copy the rows, changed."""
+    views = edit.catalog.views_over(table.id)
+    if views:
+        raise Unsupported(
+            "writing all rows of a table that materialized views read",
+            hint="drop the views first",
+            views=", ".join(view.name for view in views),
+        )
+    old = compiled_table(transaction.catalog, table.id)
+    transaction.require_stable(old.start, old.end)
+    stored = [old.decode(v) for batch in transaction.scan_values(old.start, old.end) for v in batch]
+    for mine in transaction.changes:
+        if mine.relation == table.id:  # they go on as rows of the new table
+            transaction.write(mine.key, mine.new, mine.old)
+    made = remake_table(edit, table)
+    for index in edit.catalog.indexes_of(made.id):
+        edit.put(retyped_parts(index, columns.retyped(edit, made, index)))
+    session.transactions.apply(edit)
+    new = compiled_table(transaction.catalog, made.id)
+    width, keyed = len(new.table.columns), has_primary_key(new.table)
+    dropped = [column.slot for column in new.table.columns if column.dropped]
+    check = _checker(session, transaction, new)
+    for row in stored:
+        values = [*change(row), None][:width]
+        for slot in dropped:
+            values[slot] = None
+        if not keyed:
+            values[new.table.primary_key[0]] = session.services.row_id(made.id)
+        check(tuple(values))
+        rows.insert(transaction, new, tuple(values))
+
+
+def _checker(
+    session: Session, transaction: Transaction, table: CompiledTable
+) -> Callable[[Row], None]:
+    """23514 for a row that a CHECK does not allow."""
+    tests = [
+        (one.name, _evaluator(session, transaction, table, bound))
+        for one in table.table.checks
+        for bound in (front.bind_over(transaction.catalog, table.table, one.expression),)
+    ]
+
+    def check(row: Row) -> None:
+        for name, test in tests:
+            if test(row) is False:
+                raise InvalidInput(
+                    "check constraint is violated by some row",
+                    sqlstate="23514",
+                    constraint=name,
+                    table=table.table.name,
+                )
+
+    return check
+
+
+def _evaluator(
+    session: Session, transaction: Transaction, table: CompiledTable, expression: e.Expression
+) -> Callable[[Row], Any]:
+    """The expression over the stored row."""
+    catalog = transaction.catalog
+    context = Context(catalog, lambda node: compile_plan(catalog, node))
+    evaluate = context.value_of(expression)(session.new_run(transaction, ()))
+    narrow = narrower(table)
+    return lambda row: evaluate(narrow(row))
+
+
+# -- the actions -----------------------------------------------------------------------------------
+
+
+def _set_type(
+    session: Session,
+    transaction: Transaction,
+    edit: Edit,
+    table: Table,
+    action: d.SetColumnType,
+) -> None:
+    column = column_named(table, action.name)
+    _require_free_column(edit, table, column)
+    using = action.using or f'"{column.name.replace(chr(34), chr(34) * 2)}"'
+    value = front.bind_assigned(session.catalog, table, using, action.type)
+    evaluate = _evaluator(
+        session, transaction, compiled_table(transaction.catalog, table.id), value
+    )
+    changed = replace(column, type_name=TypeName.of(action.type))
+    _require_fitting_default(session, changed)
+    slot = column.slot
+    made = replace(
+        table, columns=tuple(changed if one.slot == slot else one for one in table.columns)
+    )
+    _remake(
+        session,
+        transaction,
+        edit,
+        made,
+        lambda row: (*row[:slot], evaluate(row), *row[slot + 1 :]),
+    )
+
+
+def _require_free_column(edit: Edit, table: Table, column: Column) -> None:
+    """What PostgreSQL does not retype either: a column that views or generated columns read."""
+    readers = [f"view {one.name}" for one in views_reading(edit, table, column)]
+    readers += [f"column {one.name}" for one in columns.generated_from(edit, table, column)]
+    if column.generated is not None:
+        readers.append("its own generation expression")
+    if readers:
+        raise Unsupported(
+            "another type of a column that is read",
+            hint="drop what reads it first",
+            column=column.name,
+            readers=", ".join(readers),
+        )
+
+
+def _require_fitting_default(session: Session, column: Column) -> None:
+    if column.sequence is not None:
+        if column.type.kind not in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
+            raise InvalidInput(
+                "identity column type must be smallint, integer, or bigint",
+                sqlstate="22023",
+                column=column.name,
+            )
+    elif column.default is not None:
+        front.bind_default(session, column.default, column.type)
+
+
+def _add_primary_key(
+    session: Session,
+    transaction: Transaction,
+    edit: Edit,
+    table: Table,
+    key: d.PrimaryKeyDefinition,
+) -> None:
+    if has_primary_key(table):
+        raise InvalidInput(
+            "multiple primary keys are not allowed", sqlstate="42P16", table=table.name
+        )
+    slots = tuple(column_named(table, name).slot for name in key.columns)
+    name = key.name or shortened(table.name, "_pkey")
+    _remake(session, transaction, edit, with_primary_key(table, slots, name))
+
+
+def _drop_primary_key(
+    session: Session, transaction: Transaction, edit: Edit, table: Table, cascade: bool
+) -> None:
+    users = [
+        (other, key)
+        for other in edit.catalog.tables
+        for key in other.foreign_keys
+        if key.parent == table.id and key.parent_index is None
+    ]
+    if users and not cascade:
+        raise InvalidInput(
+            "other objects depend on it",
+            sqlstate="2BP01",
+            detail=", ".join(f"constraint {key.name} on {other.name}" for other, key in users),
+            hint="drop them first, or use CASCADE",
+            name=table.primary_key_name,
+        )
+    for other, key in users:
+        edit.drop_foreign_key(other.id, key.name)
+    _remake(session, transaction, edit, without_primary_key(edit.catalog.table(table.id)))
+
+
+def _add_column(
+    session: Session,
+    transaction: Transaction,
+    edit: Edit,
+    table: Table,
+    action: d.AddColumn,
+    plain: Plain,
+) -> None:
+    """The column as if there were no rows, then its value in every row."""
+    wanted = action.column
+    bare = replace(wanted, not_null=False, default=None)
+    plain(session, edit, table, replace(action, column=bare, constraints=()))
+    made = column_named(edit.catalog.table(table.id), wanted.name)
+    not_null = wanted.not_null or made.not_null
+    edit.replace_column(table.id, replace(made, default=wanted.default, not_null=not_null))
+    session.transactions.apply(edit)
+    compiled = compiled_table(transaction.catalog, table.id)
+    value = _filler(session, transaction, compiled, column_named(compiled.table, wanted.name))
+    transaction.require_stable(compiled.start, compiled.end)
+    for batch in list(transaction.scan_values(compiled.start, compiled.end)):
+        for data in batch:
+            row = compiled.decode(data)
+            filled = (*row[: made.slot], value(row), *row[made.slot + 1 :])
+            rows.update(transaction, compiled, row, filled, data)
+    for constraint in action.constraints:
+        after = Edit(transaction.catalog)
+        plain(session, after, after.catalog.table(table.id), d.AddConstraint(constraint))
+        session.transactions.apply(after)
+
+
+def _filler(
+    session: Session, transaction: Transaction, table: CompiledTable, column: Column
+) -> Callable[[Row], Any]:
+    if column.sequence is not None:
+        sequence = transaction.catalog.get(column.sequence)
+        assert isinstance(sequence, Sequence)
+        return _numbers(transaction, table, sequence)
+    if column.generated is not None:
+        text = column.generated
+        bound = front.bind_assigned(transaction.catalog, table.table, text, column.type)
+        return _evaluator(session, transaction, table, bound)
+    default = front.bind_default(session, column.default or "null", column.type)
+    return _evaluator(session, transaction, table, default)
+
+
+def _numbers(
+    transaction: Transaction, table: CompiledTable, sequence: Sequence
+) -> Callable[[Row], int]:
+    """The first numbers of a new sequence, one a row; it goes on behind them."""
+    count = sum(len(batch) for batch in transaction.scan_values(table.start, table.end))
+    first, step = sequence.start, sequence.increment
+    if count:
+        store_last(transaction, sequence.id, first + step * (count - 1))
+    numbers = iter(range(first, first + step * count, step))
+    return lambda _: next(numbers)

@@ -1,0 +1,89 @@
+"""Schemas: made, renamed, dropped with what is in them, and tables moved between them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+
+from belvedere.catalog.catalog import Catalog, is_dropped
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Head, Index, PlainView, Schema, Sequence, Table, View
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.sql import definitions as d
+
+Drop = Callable[[Edit, Any, bool], None]
+"""Drop one object, with CASCADE or without."""
+
+replace = msgspec.structs.replace
+
+
+def create_schema(edit: Edit, statement: d.CreateSchema) -> None:
+    if statement.if_not_exists and any(s.name == statement.name for s in edit.catalog.schemas):
+        return
+    edit.create_schema(statement.name)
+
+
+def drop_schema(edit: Edit, name: str, *, if_exists: bool, cascade: bool, drop: Drop) -> None:
+    known = any(one.name == name for one in edit.catalog.schemas)
+    if not known and if_exists:
+        return
+    id_ = edit.catalog.schema_id(name)
+    inside = _objects_of(edit.catalog, id_)
+    if inside and not cascade:
+        raise InvalidInput(
+            "other objects depend on it",
+            sqlstate="2BP01",
+            detail=", ".join(item.name for item in inside),
+            hint="drop them first, or use CASCADE",
+            name=name,
+        )
+    # Views go before what they read, so that each is dropped once.
+    for item in sorted(inside, key=lambda item: isinstance(item, Table)):
+        current = edit.catalog.get(item.id)
+        if current is not None and not is_dropped(current):
+            drop(edit, current, True)
+    edit.drop_schema(id_)
+
+
+def _objects_of(catalog: Catalog, schema: int) -> list[Table | View | PlainView | Sequence]:
+    """What a schema holds; indexes and the sequences of columns go with their tables."""
+    fed = {c.sequence for table in catalog.tables for c in table.columns if not c.dropped}
+    return [
+        item
+        for item in catalog.objects.values()
+        if isinstance(item, Table | View | PlainView | Sequence)
+        and item.schema == schema
+        and not is_dropped(item)
+        and item.id not in fed
+    ]
+
+
+def alter_schema(edit: Edit, statement: d.Alter) -> None:
+    """RENAME TO; objects know their schema by id, but views name it in their text."""
+    id_ = edit.catalog.schema_id(statement.name.name)
+    for action in statement.actions:
+        if not isinstance(action, d.Rename) or action.what != "table":
+            raise Unsupported("ALTER SCHEMA", action=type(action).__name__)
+        if any(one.name == action.new for one in edit.catalog.schemas):
+            raise InvalidInput("schema already exists", sqlstate="42P06", name=action.new)
+        schema = edit.catalog.get(id_)
+        assert isinstance(schema, Schema)
+        edit.put(replace(schema, name=action.new))
+
+
+def set_schema(edit: Edit, item: Table | PlainView | View | Sequence, name: str) -> None:
+    """Move it, a table with its indexes and the sequences of its columns."""
+    schema = edit.catalog.schema_id(name)
+    moved: list[Any] = [item]
+    if isinstance(item, Table):
+        moved += edit.catalog.indexes_of(item.id)
+        fed = [c.sequence for c in item.columns if c.sequence is not None and not c.dropped]
+        moved += [edit.catalog.objects[id_] for id_ in fed]
+    for one in moved:
+        assert not isinstance(one, Head | Schema)
+        assert isinstance(one, Table | Index | PlainView | View | Sequence)
+        if one.schema != schema and edit.catalog.find(one.name, name) is not None:
+            raise InvalidInput("relation already exists", sqlstate="42P07", name=one.name)
+        edit.put(replace(one, schema=schema))

@@ -1,0 +1,153 @@
+"""CREATE and ALTER SEQUENCE, and the sequences of identity columns."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from belvedere.catalog import definitions as wanted
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Sequence, Table
+from belvedere.catalog.structure import column_named
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.sql import definitions as d
+from belvedere.types import BIGINT, Kind, SqlType
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+PUBLIC = "public"
+_BITS = {Kind.SMALLINT: 15, Kind.INTEGER: 31, Kind.BIGINT: 63}
+replace = msgspec.structs.replace
+
+
+def sequence_definition(
+    name: str, schema: str, options: d.SequenceOptions
+) -> wanted.SequenceDefinition:
+    """What the options say, the rest by PostgreSQL's rules; 22023 when they contradict."""
+    step = 1 if options.increment is None else options.increment
+    lowest, highest = _bounds(options.type or BIGINT)
+    low = options.minimum if options.minimum is not None else 1 if step > 0 else lowest
+    high = options.maximum if options.maximum is not None else highest if step > 0 else -1
+    start = options.start if options.start is not None else low if step > 0 else high
+    _require_sound(step, low, start, high)
+    return wanted.SequenceDefinition(name, schema, start, step, low, high, bool(options.cycle))
+
+
+def _bounds(type_: SqlType) -> tuple[int, int]:
+    if type_.kind not in _BITS:
+        raise InvalidInput(
+            "sequence type must be smallint, integer, or bigint", sqlstate="22023", type=str(type_)
+        )
+    return -(2 ** _BITS[type_.kind]), 2 ** _BITS[type_.kind] - 1
+
+
+def _require_sound(step: int, low: int, start: int, high: int) -> None:
+    if step == 0:
+        raise InvalidInput("INCREMENT must not be zero", sqlstate="22023")
+    if low >= high or not low <= start <= high:
+        raise InvalidInput("sequence bounds contradict each other", sqlstate="22023")
+
+
+def create_sequence(edit: Edit, statement: d.CreateSequence) -> None:
+    name, options = statement.name, statement.options
+    schema = name.schema or PUBLIC
+    if statement.if_not_exists and edit.catalog.find(name.name, schema) is not None:
+        return
+    made = edit.create_sequence(sequence_definition(name.name, schema, options))
+    if options.owned_by:
+        _set_owner(edit, made, options.owned_by, schema)
+
+
+def alter_sequence(session: Session, edit: Edit, statement: d.AlterSequence) -> None:
+    """The numbers that were reserved ahead are given back: what comes next follows the last one
+    that was handed out, by the new rules."""
+    name, options = statement.name, statement.options
+    schema = name.schema or PUBLIC
+    if statement.if_exists and edit.catalog.find(name.name, schema) is None:
+        return
+    sequence = edit.catalog.expect(Sequence, name.name, schema)
+    numbers = session.host.sequences
+    _, highest = _bounds(options.type or BIGINT)
+    step = sequence.increment if options.increment is None else options.increment
+    made = replace(
+        sequence,
+        increment=step,
+        minimum=sequence.minimum if options.minimum is None else options.minimum,
+        maximum=min(sequence.maximum, highest) if options.maximum is None else options.maximum,
+        start=sequence.start if options.start is None else options.start,
+        cycle=sequence.cycle if options.cycle is None else options.cycle,
+    )
+    _require_sound(made.increment, made.minimum, made.start, made.maximum)
+    value = made.start if options.restart is None else options.restart
+    last = None if options.restarts else numbers.stored_value(sequence)
+    current = value if options.restarts else last
+    if last is not None and not sequence.minimum <= last <= sequence.maximum:
+        current = None  # it was started anew, and has not handed out anything since
+    if current is not None and not made.minimum <= current <= made.maximum:
+        raise InvalidInput("RESTART value is out of the sequence's bounds", sqlstate="22023")
+    edit.put(made)
+    if options.owned_by is not None:
+        _set_owner(edit, made.id, options.owned_by, schema)
+    if options.restarts:
+        numbers.go_on_after(made, value - made.increment)
+    elif last is not None:
+        numbers.go_on_after(made, last)
+
+
+def _set_owner(edit: Edit, id_: int, column: tuple[str, ...], schema: str) -> None:
+    """`table.column`: the sequence goes with the table. No names: with none."""
+    sequence = edit.catalog.get(id_)
+    assert isinstance(sequence, Sequence)
+    if not column:
+        edit.put(replace(sequence, owner=None))
+        return
+    if len(column) < 2:
+        raise InvalidInput("invalid OWNED BY option", sqlstate="42601", hint="name table.column")
+    table = edit.catalog.expect(Table, column[-2], column[-3] if len(column) > 2 else schema)
+    column_named(table, column[-1])
+    edit.put(replace(sequence, owner=table.id))
+
+
+# -- identity columns ------------------------------------------------------------------------------
+
+
+def set_identity(edit: Edit, table: Table, action: d.SetColumnIdentity) -> None:
+    column = column_named(table, action.name)
+    if action.identity is None:
+        if column.identity is None:
+            if action.if_exists:
+                return
+            raise InvalidInput(
+                "column is not an identity column", sqlstate="55000", column=column.name
+            )
+        assert column.sequence is not None
+        edit.drop_sequence(column.sequence)
+        edit.replace_column(table.id, replace(column, identity=None, sequence=None))
+        return
+    if column.identity is not None or column.default is not None or column.sequence is not None:
+        raise InvalidInput("column already has a default", sqlstate="55000", column=column.name)
+    if not column.not_null:
+        raise InvalidInput(
+            "column must be not null before identity can be added",
+            sqlstate="55000",
+            column=column.name,
+        )
+    if column.type.kind not in _BITS:
+        raise InvalidInput(
+            "identity column type must be smallint, integer, or bigint", sqlstate="22023"
+        )
+    schema = next(one.name for one in edit.catalog.schemas if one.id == table.schema)
+    name = edit.free_name(f"{table.name}_{column.name}_seq", schema)
+    definition = sequence_definition(name, schema, identity_options(action.sequence, column.type))
+    made = edit.create_sequence(definition, owner=table.id)
+    edit.replace_column(table.id, replace(column, identity=action.identity, sequence=made))
+
+
+def identity_options(options: d.SequenceOptions | None, type_: SqlType) -> d.SequenceOptions:
+    """The numbers of an identity column are those of its type."""
+    found = options or d.SequenceOptions()
+    if found.owned_by is not None or found.restarts:
+        raise Unsupported("option of an identity column")
+    return found if found.type is not None else replace(found, type=type_)
