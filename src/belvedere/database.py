@@ -48,7 +48,7 @@ from belvedere.views.rekey import CompileExpression, index_participants, no_expr
 from belvedere.views.worker import Worker
 
 MEMORY = ":memory:"
-_SUFFIX = struct.Struct(">4sI")
+_SUFFIX = struct.Struct(">Q")
 T = TypeVar("T")
 
 
@@ -84,8 +84,8 @@ class Database(ViewHost):
         self.visibility = self.engine.visibility
         self.locks = LockTable(config.lock_wait_ms_max)
         self.sequences = Sequences(self.run)
-        self._suffix = random(4)
-        self._suffix_numbers = itertools.count()
+        # What makes a transaction id unique: a count from a random start, which never wraps.
+        self._suffixes = map(_SUFFIX.pack, itertools.count(int.from_bytes(random(8)) >> 1))
         self._closing = threading.Lock()
         self._closed = False
 
@@ -128,7 +128,7 @@ class Database(ViewHost):
         if at_least:
             self.engine.reach(at_least, wait_s)
         return Transaction(
-            self.commits, self.locks, self.participants_for, self._next_suffix(), isolation
+            self.commits, self.locks, self.participants_for, next(self._suffixes), isolation
         )
 
     def run(self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT) -> T:
@@ -321,10 +321,6 @@ class Database(ViewHost):
         self.close()
 
     # -- wiring -------------------------------------------------------------------------------
-
-    def _next_suffix(self) -> bytes:
-        """What makes a transaction id unique: 4 random bytes of this process, and a count."""
-        return _SUFFIX.pack(self._suffix, next(self._suffix_numbers) & 0xFFFFFFFF)
 
 
 def participants(

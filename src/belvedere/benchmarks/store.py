@@ -146,10 +146,11 @@ def _single_row_commits(db: Database, table: CompiledTable, numbers: list[int]) 
     encode, decode = table.key.encode1, table.decode
     for number in numbers:
         txn = db.begin()
-        value = txn.get(encode(number))
+        key = encode(number)
+        value = txn.get(key)
         assert value is not None
         old = decode(value)
-        rows.update(txn, table, old, (old[0], old[1] + 1, *old[2:]), value)
+        rows.update(txn, table, old, (old[0], old[1] + 1, *old[2:]), value, key)
         txn.commit()
 
 

@@ -84,6 +84,17 @@ class LockRequest(NamedTuple):
         return self.side != 0
 
 
+ROOT = "root"
+
+Held = bytes | LockRequest
+"""What a transaction remembers of a lock it holds: an exclusive root lock by its key alone, since
+nearly every lock is one."""
+
+
+def request_of(lock: Held) -> LockRequest:
+    return LockRequest(ROOT, lock) if isinstance(lock, bytes) else lock
+
+
 class Reader(Protocol):
     """Rows of any relation by key, prefix or range, all at one position."""
 
@@ -155,8 +166,12 @@ class Intent(NamedTuple):
     changes: tuple[RowChange, ...]
     reads: frozenset[bytes] = frozenset()
     ranges: tuple[Range, ...] = ()
-    locks: tuple[LockRequest, ...] = ()
+    held: tuple[Held, ...] = ()
     isolation: Isolation = SNAPSHOT
+
+    @property
+    def locks(self) -> tuple[LockRequest, ...]:
+        return tuple([request_of(lock) for lock in self.held])
 
 
 class Committed(NamedTuple):
@@ -219,8 +234,13 @@ class Published(Protocol):
 class ChangeLog(Protocol):
     """Every commit, in one order, with old and new rows."""
 
-    consumers: dict[str, int]
-    lost: set[str]
+    @property
+    def consumers(self) -> dict[str, int]:
+        """By name, the position each has applied."""
+
+    @property
+    def lost(self) -> set[str]:
+        """Consumers that held back more than the retention cap, and were cut off."""
 
     @property
     def last(self) -> int:

@@ -6,6 +6,10 @@ is hurt and nobody waits for a timeout. Every wait has a deadline (55P03).
 
 Queues are fair: a request waits behind every earlier one it conflicts with, so a stream of shared
 holders cannot starve an exclusive one.
+
+A lock that nobody has is taken without the mutex, by one `setdefault`, which no other thread can
+divide. Everything else happens under the mutex, so an entry goes from absent to present in either
+way, but is changed or removed in one only.
 """
 
 from __future__ import annotations
@@ -18,12 +22,13 @@ from typing import NamedTuple
 
 from belvedere import failpoints
 from belvedere.errors import Retry, Unavailable
-from belvedere.txn.border import LockRequest
+from belvedere.txn.border import ROOT, Held, LockRequest
 
 Owner = bytes
 """A transaction id."""
 
-Resource = tuple[str, bytes]
+Resource = bytes | tuple[str, bytes]
+"""A root key bare, since nearly every lock is one; anything else with its kind."""
 
 
 class HeldLock(NamedTuple):
@@ -61,41 +66,55 @@ class LockTable:
         self._mutex = threading.Lock()
         self._queues: dict[Resource, _Holder | _Queue] = {}
         self._waits_on: dict[Owner, Resource] = {}
-        self.acquired: Counter[str] = Counter()
+        self._acquired: Counter[str] = Counter()  # without those that are held alone now
         self.waited: Counter[str] = Counter()
         self.deadlocks = 0
 
+    @property
+    def acquired(self) -> Counter[str]:
+        """How many locks of each kind were ever granted."""
+        with self._mutex:
+            alone = [_kind(r) for r, queue in list(self._queues.items()) if type(queue) is tuple]
+            return self._acquired + Counter(alone)
+
+    def acquire_root(self, owner: Owner, key: bytes) -> None:
+        """The exclusive lock of a root key: nearly every lock there is."""
+        mine = (owner, False)
+        if self._queues.setdefault(key, mine) is not mine:
+            self._acquire(owner, key, False, None)
+
     def acquire(self, owner: Owner, request: LockRequest, wait_ms: int | None = None) -> bool:
         """Take the lock; True when it had to wait. The owner must not hold it already."""
-        kind, key, side = request
-        resource, shared = (kind, key), side != 0
+        return self._acquire(owner, _resource(request), request.shared, wait_ms)
+
+    def _acquire(self, owner: Owner, resource: Resource, shared: bool, wait_ms: int | None) -> bool:
         with self._mutex:
-            if resource not in self._queues:
-                self._queues[resource] = (owner, shared)
-                self.acquired[kind] += 1
+            alone = (owner, shared)
+            found = self._queues.setdefault(resource, alone)
+            if found is alone:
                 return False
-            queue = self._queue(resource)
+            queue = self._queue(resource, found)
             mine = _Request(owner, shared)
             if not queue.waiting and _compatible(mine, queue.granted):
                 queue.granted.append(mine)
-                self.acquired[kind] += 1
+                self._acquired[_kind(resource)] += 1
                 return False
             self._enqueue(mine, resource, queue)
         self._wait(mine, resource, wait_ms)
         return True
 
-    def _queue(self, resource: Resource) -> _Queue:
+    def _queue(self, resource: Resource, found: _Holder | _Queue) -> _Queue:
         """The queue of a resource that somebody holds."""
-        found = self._queues[resource]
         if isinstance(found, tuple):
             found = self._queues[resource] = _Queue([_Request(*found)])
+            self._acquired[_kind(resource)] += 1
         return found
 
     def _enqueue(self, mine: _Request, resource: Resource, queue: _Queue) -> None:
         mine.wake = threading.Event()
         queue.waiting.append(mine)
         self._waits_on[mine.owner] = resource
-        self.waited[resource[0]] += 1
+        self.waited[_kind(resource)] += 1
         cycle = self._cycle(mine.owner)
         if failpoints.armed and failpoints.planted("lock_order_inverted"):
             cycle = None
@@ -107,7 +126,7 @@ class LockTable:
                 sqlstate="40P01",
                 detail="waiting in a circle: " + " -> ".join(o.hex()[-8:] for o in cycle),
                 hint="run the transaction again",
-                kind=resource[0],
+                kind=_kind(resource),
             )
 
     def _wait(self, mine: _Request, resource: Resource, wait_ms: int | None) -> None:
@@ -122,7 +141,7 @@ class LockTable:
         with self._mutex:
             if mine.wake.is_set():
                 return
-            queue = self._queue(resource)
+            queue = self._queue(resource, self._queues[resource])
             holders = ", ".join(r.owner.hex()[-8:] for r in queue.granted)
             self._leave(mine, resource, queue)
         raise Unavailable(
@@ -130,13 +149,13 @@ class LockTable:
             sqlstate="55P03",
             detail=f"held by {holders}",
             hint="try again, or raise lock_timeout",
-            kind=resource[0],
+            kind=_kind(resource),
             wait_ms=limit_ms,
         )
 
     def _abandon(self, mine: _Request, resource: Resource) -> None:
         with self._mutex:
-            queue = self._queue(resource)
+            queue = self._queue(resource, self._queues[resource])
             if mine in queue.waiting:
                 self._leave(mine, resource, queue)
             else:
@@ -166,33 +185,36 @@ class LockTable:
         resource = self._waits_on.get(owner)
         if resource is None:
             return
-        queue = self._queue(resource)
+        queue = self._queue(resource, self._queues[resource])
         mine = next(r for r in queue.waiting if r.owner == owner)
         ahead = queue.waiting[: queue.waiting.index(mine)]
         for other in (*queue.granted, *ahead):
             if other.owner != owner and not (mine.shared and other.shared):
                 yield other.owner
 
-    def release(self, owner: Owner, requests: Iterable[LockRequest]) -> None:
+    def release(self, owner: Owner, held: Iterable[Held]) -> None:
         """Give these locks back and wake whoever can go on."""
         if failpoints.armed and failpoints.planted("lock_kept"):
             return
         with self._mutex:
-            for request in requests:
-                resource = request[:2]
-                queue = self._queues.pop(resource, None)
-                if queue is None or type(queue) is tuple:
-                    continue  # held alone; or given back with the owner's other form of it
-                assert isinstance(queue, _Queue)
-                self._queues[resource] = queue
-                queue.granted = [r for r in queue.granted if r.owner != owner]
-                self._grant(resource, queue)
+            for lock in held:
+                resource = lock if type(lock) is bytes else _resource(lock)  # type: ignore[arg-type]
+                queue = self._queues.get(resource)
+                if type(queue) is tuple:
+                    del self._queues[resource]
+                    self._acquired[_kind(resource)] += 1
+                elif queue is not None:  # None: given back with the owner's other form of it
+                    self._leave_granted(owner, resource, queue)
+
+    def _leave_granted(self, owner: Owner, resource: Resource, queue: _Queue) -> None:
+        queue.granted = [request for request in queue.granted if request.owner != owner]
+        self._grant(resource, queue)
 
     def _grant(self, resource: Resource, queue: _Queue) -> None:
         while queue.waiting and _compatible(queue.waiting[0], queue.granted):
             request = queue.waiting.pop(0)
             queue.granted.append(request)
-            self.acquired[resource[0]] += 1
+            self._acquired[_kind(resource)] += 1
             self._waits_on.pop(request.owner, None)
             assert request.wake is not None
             request.wake.set()
@@ -203,12 +225,24 @@ class LockTable:
         """Everything granted and everything waited for, for the system table."""
         with self._mutex:
             return [
-                HeldLock(kind, key, request.owner, request.shared, granted)
-                for (kind, key) in list(self._queues)
-                for queue in (self._queue((kind, key)),)
+                HeldLock(_kind(resource), _key(resource), request.owner, request.shared, granted)
+                for resource, found in list(self._queues.items())
+                for queue in (self._queue(resource, found),)
                 for granted, requests in ((True, queue.granted), (False, queue.waiting))
                 for request in requests
             ]
+
+
+def _resource(request: LockRequest) -> Resource:
+    return request.key if request.kind == ROOT else (request.kind, request.key)
+
+
+def _kind(resource: Resource) -> str:
+    return ROOT if isinstance(resource, bytes) else resource[0]
+
+
+def _key(resource: Resource) -> bytes:
+    return resource if isinstance(resource, bytes) else resource[1]
 
 
 def _compatible(mine: _Request, granted: list[_Request]) -> bool:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from belvedere.catalog.relation import CompiledTable
 from belvedere.errors import InvalidInput
-from belvedere.txn.border import LockRequest, make
 from belvedere.txn.roots import root_of
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
@@ -25,10 +24,17 @@ def insert(transaction: Transaction, table: CompiledTable, row: Row) -> None:
 
 
 def update(
-    transaction: Transaction, table: CompiledTable, old: Row, new: Row, value: bytes | None = None
+    transaction: Transaction,
+    table: CompiledTable,
+    old: Row,
+    new: Row,
+    value: bytes | None = None,
+    old_key: bytes | None = None,
 ) -> None:
-    """Replace a row that was read through this transaction; `value` is its stored form if known."""
-    old_key = table.key_of(old)
+    """Replace a row that was read through this transaction; `value` is its stored form and
+    `old_key` its key, if known."""
+    if old_key is None:
+        old_key = table.key_of(old)
     encoded = _checked(table, new)
     _lock_root(transaction, table, old_key, old)
     if value is None:
@@ -71,7 +77,7 @@ def _lock_root(transaction: Transaction, table: CompiledTable, key: bytes, row: 
     root = root_of(transaction.snapshot.catalog, table.table.id)
     if root is not None:
         key = root(key, row, transaction)
-    transaction.lock(make(LockRequest, ("root", key, False)))
+    transaction.lock_root(key)
 
 
 def duplicate_key(table: CompiledTable, row: Row) -> InvalidInput:

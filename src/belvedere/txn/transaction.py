@@ -20,9 +20,11 @@ from belvedere.catalog.model import Index, View
 from belvedere.errors import InvalidInput
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.border import (
+    ROOT,
     SNAPSHOT,
     CommitProtocol,
     Committed,
+    Held,
     Intent,
     Isolation,
     LockRequest,
@@ -32,6 +34,7 @@ from belvedere.txn.border import (
     RowChange,
     Snapshot,
     make,
+    request_of,
 )
 from belvedere.txn.commit.batch import DerivedRows
 from belvedere.txn.history.merge import merge_scan
@@ -93,7 +96,7 @@ class Transaction:
         self._planned: Snapshot | None = None  # before the first own change of the catalog
         self._changes: dict[bytes, RowChange] = {}
         self._journal: list[tuple[bytes, RowChange | None]] | None = None
-        self._held: dict[LockRequest, None] = {}
+        self._held: dict[Held, None] = {}
         self._order: SortedList[bytes] | None = None
         self._derived: dict[bytes, bytes | None] = _NO_ROWS
         self._unpreviewed: dict[bytes, bytes | None] | None = None  # None: no preview was made
@@ -118,7 +121,7 @@ class Transaction:
 
     @property
     def held_locks(self) -> tuple[LockRequest, ...]:
-        return tuple(self._held)
+        return tuple([request_of(lock) for lock in self._held])
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -212,13 +215,20 @@ class Transaction:
 
     def lock(self, request: LockRequest, wait_ms: int | None = None) -> None:
         """Hold this lock to the end of the transaction; 55P03 after `wait_ms`, if given."""
-        held = self._held
-        if held and request in held:
-            return
-        if self.ended:
-            raise _ended()
-        self._locks.acquire(self.id, request, wait_ms)
-        held[request] = None
+        lock: Held = request.key if request.kind == ROOT and not request.side else request
+        if lock not in self._held:
+            if self.ended:
+                raise _ended()
+            self._locks.acquire(self.id, request, wait_ms)
+            self._held[lock] = None
+
+    def lock_root(self, key: bytes) -> None:
+        """Hold the lock of this root key to the end of the transaction."""
+        if key not in self._held:
+            if self.ended:
+                raise _ended()
+            self._locks.acquire_root(self.id, key)
+            self._held[key] = None
 
     def write(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
         """Replace `old`, which the caller read through this transaction, by `new` (None:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import struct
 import threading
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import islice
 
 from belvedere import failpoints
@@ -37,7 +38,7 @@ from belvedere.txn.border import (
 )
 from belvedere.txn.commit.group import GroupSync, unknown_outcome
 from belvedere.txn.commit.visibility import Visibility
-from belvedere.txn.history.readers import NewestReader, OverlayReader
+from belvedere.txn.history.readers import NewestReader, OverlayReader, SnapshotReader
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 HOUSEKEEPING_EVERY = 4096
@@ -78,7 +79,7 @@ class BatchCommit:
         self._outcomes_max = config.outcomes_kept
         self.snapshot = visibility.open
         self.release = visibility.release
-        self.reader = visibility.reader
+        self.reader = partial(SnapshotReader, visibility)
 
     @property
     def newest(self) -> Snapshot:
@@ -88,19 +89,22 @@ class BatchCommit:
     def commit(self, intent: Intent) -> Committed:
         if failpoints.armed:
             failpoints.hit("commit.before_section")
-        self._enter()
+        if not self._section.acquire(False):
+            self._wait_for_section()
         try:
+            if self._shut or self._failure is not None or self._group is not None:
+                self._require_open()
             time = self._clock_us()
-            state = self._append(intent, time)
+            batch, position = self._append(intent, time)
         finally:
             self._section.release()
         if self._group is not None:
-            self._group.wait(state.batch)
+            self._group.wait(batch)
         if failpoints.armed:
             failpoints.hit("acknowledge.before")
-        if not state.position % HOUSEKEEPING_EVERY:
+        if not position % HOUSEKEEPING_EVERY:
             self._keep_house()
-        return make(Committed, (state.position, time))
+        return make(Committed, (position, time))
 
     def _keep_house(self) -> None:
         """The commit is done: what fails here is not told to whoever made it, or it would be made
@@ -170,12 +174,16 @@ class BatchCommit:
     def _enter(self) -> None:
         if not self._section.acquire(False):
             self._wait_for_section()
-        group = self._group
-        if self._failure is not None or self._shut or (group and group.failure):
+        try:
+            self._require_open()
+        except Unavailable:
             self._section.release()
-            if self._shut:
-                raise Unavailable("the database is closed", sqlstate="08003")
-            self.require_writable()
+            raise
+
+    def _require_open(self) -> None:
+        if self._shut:
+            raise Unavailable("the database is closed", sqlstate="08003")
+        self.require_writable()
 
     def _wait_for_section(self) -> None:
         if not self._section.acquire(timeout=self._section_wait_s):
@@ -192,8 +200,10 @@ class BatchCommit:
                 hint="reopen the store",
             ) from failure
 
-    def _append(self, intent: Intent, time: int) -> Snapshot:
+    def _append(self, intent: Intent, time: int) -> tuple[int, int]:
+        """Write a transaction; its batch number and position."""
         batch_number, position, before, last_hash = self._visibility.written
+        batch_number += 1
         position += 1
         catalog = before
         transaction, snapshot, changes, _, _, _, _ = intent
@@ -227,7 +237,7 @@ class BatchCommit:
         if participants:
             derived = self._derive(participants, changes, catalog)  # type: ignore[arg-type]
             batch += derived
-        successor = make(Snapshot, (batch_number + 1, position, catalog, digest))
+        successor = make(Snapshot, (batch_number, position, catalog, digest))
         if catalog is not before:
             self._write_schema(batch, successor, changes, derived)
         else:
@@ -237,7 +247,7 @@ class BatchCommit:
                 self._end_writing(error, batch)
                 raise
         self._outcomes[transaction] = position
-        return successor
+        return batch_number, position
 
     def _write_schema(
         self,
