@@ -11,16 +11,18 @@ on a position in the owner, and every partition carries it, so all tasks read on
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
+from pyspark.sql.datasource import Filter as Pushed
 from pyspark.sql.types import StructType
 
 from belvedere.errors import InvalidInput
 from belvedere.pipeline.shapes import for_spark, spark_schema
-from belvedere.pipeline.store import Lease, Relation, Split, Store, relation_of, store_of
+from belvedere.pipeline.source_filters import pushed
+from belvedere.pipeline.store import Filter, Lease, Relation, Split, Store, relation_of, store_of
 
 PARTITIONS_DEFAULT = 8
 
@@ -63,12 +65,20 @@ class Reader(DataSourceReader):
         self._relation = relation
         self._position = position
         self._partitions = partitions
+        self._filters: tuple[Filter, ...] = ()
+
+    def pushFilters(self, filters: list[Pushed]) -> Iterable[Pushed]:  # noqa: N802 (Spark's name)
+        """Narrow what is read; Spark applies all of them again, by its own rules."""
+        if self._relation.kind != "query":
+            schema = self._store.describe(self._relation._replace(columns=None)).schema
+            self._filters = pushed(filters, schema)
+        return filters
 
     def partitions(self) -> Sequence[InputPartition]:
         lease = self._store.lease(self._position)
         if self._relation.kind == "query":
             return [Part(lease, None)]
-        splits = self._store.splits(self._relation, lease, self._partitions)
+        splits = self._store.splits(self._relation, lease, self._partitions, self._filters)
         return [Part(lease, split) for split in splits]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -80,7 +90,7 @@ class Reader(DataSourceReader):
         return map(for_spark, batches)
 
 
-def number_option(options: dict[str, str], name: str) -> int | None:
+def number_option(options: Mapping[str, str], name: str) -> int | None:
     text = options.get(name)
     if text is None:
         return None

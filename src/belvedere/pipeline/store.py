@@ -6,7 +6,7 @@ machine: the driver, a planner, a task. Each call is a conversation of its own.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -22,6 +22,10 @@ if TYPE_CHECKING:
 
 Kind = Literal["table", "view", "query"]
 KINDS: tuple[Kind, ...] = ("table", "view", "query")
+
+
+Filter = tuple[str, ...]
+"""Operation, column, values as text: see `interfaces.verbs.filters`."""
 
 
 class Relation(NamedTuple):
@@ -56,10 +60,10 @@ class Lease(NamedTuple):
 
 
 class Split(NamedTuple):
-    """start <= key < end."""
+    """A part of a relation: key ranges start <= key < end; none for what only a query finds."""
 
-    start: bytes
-    end: bytes
+    ranges: tuple[tuple[bytes, bytes], ...]
+    filters: tuple[Filter, ...] = ()
 
 
 class Identity(NamedTuple):
@@ -121,13 +125,19 @@ class Store:
     def release(self, lease: Lease) -> None:
         self.ask("release", lease=lease.id)
 
-    def splits(self, relation: Relation, lease: Lease, count: int) -> list[Split]:
-        found = self.ask("splits", count=count, **relation.arguments(), **lease.arguments())
-        return [Split(*pair) for pair in found]
+    def splits(
+        self, relation: Relation, lease: Lease, count: int, filters: Sequence[Filter] = ()
+    ) -> list[Split]:
+        """Parts of about the same size, with every row that the filters leave, and maybe more."""
+        arguments = {**relation.arguments(), **lease.arguments()}
+        found = self.ask("splits", count=count, filters=list(filters), **arguments)
+        parts = [tuple((low, high) for low, high in part) for part in found]
+        return [Split(part, () if part else tuple(filters)) for part in parts]
 
     def scan(self, relation: Relation, lease: Lease, split: Split) -> Iterator[pa.RecordBatch]:
         arguments = {**relation.arguments(), **lease.arguments()}
-        return self.fetch("scan", start=split.start, end=split.end, **arguments)
+        part, filters = list(split.ranges), list(split.filters)
+        return self.fetch("scan", part=part, filters=filters, **arguments)
 
     def query(self, sql: str, lease: Lease) -> Iterator[pa.RecordBatch]:
         return self.fetch("query", query=sql, **lease.arguments())

@@ -7,8 +7,12 @@ their definitions and DuckDB computes the rest.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 import pyarrow as pa
 
+from belvedere.catalog.catalog import Catalog
 from belvedere.codec.arrow import SQL_TYPE_KEY, arrow_type
 from belvedere.errors import InvalidInput
 from belvedere.execution.choose import Choice, Tier, compile_for
@@ -16,19 +20,18 @@ from belvedere.execution.run import Rows
 from belvedere.interfaces.arrow import table_of_rows
 from belvedere.interfaces.verbs.leases import Lease
 from belvedere.interfaces.verbs.relations import Named, quoted
-from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream
+from belvedere.interfaces.verbs.serving import Peer
 from belvedere.plan.fields import Fields
 from belvedere.session import front, views
+from belvedere.session.parameters import converter
 from belvedere.session.session import Session
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
-from belvedere.types import Kind
-
-VIEW_BATCH_ROWS = 20_000
+from belvedere.types import TEXT, Kind, Row, SqlType
 
 
 def schema_of(peer: Peer, text: str) -> pa.Schema:
-    return schema_of_fields(_bound(Session(peer.serving.shared), text).plan.fields)
+    return schema_of_fields(bound(Session(peer.serving.shared), text).plan.fields)
 
 
 def schema_of_fields(fields: Fields) -> pa.Schema:
@@ -44,55 +47,86 @@ def schema_of_fields(fields: Fields) -> pa.Schema:
     )
 
 
-def run(peer: Peer, held: Lease, text: str) -> pa.Table:
+def run(peer: Peer, held: Lease, text: str, parameters: Sequence[Any] = ()) -> pa.Table:
     """The rows of a SELECT, in the types of `schema_of`."""
     session = Session(peer.serving.shared)
-    fields, rows, reader = (
-        _planned(session, text, held)
-        if held.transaction is not None
-        else _past(session, text, held)
-    )
-    found = rows(session.new_run(reader, ()))
-    table = getattr(found, "table", None)
+    if held.transaction is None:
+        fields, rows, reader, values = _past(session, text, held, parameters)
+    else:
+        fields, rows, reader, values = _planned(session, text, held, parameters)
+    found = rows(session.new_run(reader, values))
+    return as_table(fields, found)
+
+
+def as_table(fields: Fields, found: Any) -> pa.Table:
+    """Rows, or the table they already are, in the types of `schema_of_fields`."""
     schema = schema_of_fields(fields)
+    table = getattr(found, "table", None)
     if table is None:
-        table = table_of_rows(fields, list(found))
-    return pa.Table.from_arrays(
-        [column.cast(field.type) for column, field in zip(table.columns, schema)], schema=schema
+        table = table_of_rows(*_with_digits(fields, list(found)))
+    columns = [column.cast(field.type) for column, field in zip(table.columns, schema)]
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _with_digits(fields: Fields, rows: list[Row]) -> tuple[Fields, list[Row]]:
+    """NUMERIC without bounds as text, each value with its own digits."""
+    places = [i for i, f in enumerate(fields) if arrow_type_is_text(f.type)]
+    if not places:
+        return fields, rows
+    shown = tuple(
+        field._replace(type=TEXT) if i in places else field for i, field in enumerate(fields)
     )
+    return shown, [
+        tuple([_digits(v) if i in places else v for i, v in enumerate(row)]) for row in rows
+    ]
 
 
-def _planned(session: Session, text: str, held: Lease) -> tuple[Fields, Rows, Reader]:
+def arrow_type_is_text(sql_type: SqlType) -> bool:
+    return sql_type.kind is Kind.NUMERIC and arrow_type(sql_type) == pa.utf8()
+
+
+def _digits(value: Any) -> str | None:
+    return None if value is None else format(value, "f")
+
+
+Planned = tuple[Fields, Rows, Reader, Row]
+
+
+def _planned(session: Session, text: str, held: Lease, parameters: Sequence[Any]) -> Planned:
     transaction = held.transaction
     assert transaction is not None
-    data = _bound(session, text)
+    data = bound(session, text, parameters)
     entry = session.prepare(data, text)
-    return data.plan.fields, entry.rows, views.fresh_reader(session, transaction, entry.deferred)
+    reader = views.fresh_reader(session, transaction, entry.deferred)
+    return data.plan.fields, entry.rows, reader, entry.convert(parameters)
 
 
-def _past(session: Session, text: str, held: Lease) -> tuple[Fields, Rows, Reader]:
+def _past(session: Session, text: str, held: Lease, parameters: Sequence[Any]) -> Planned:
+    if parameters:
+        raise InvalidInput("a past position takes no parameters", sqlstate="0A000")
     catalog = held.reader.catalog
     plan = views.written(catalog, text)
     choice = Choice(Tier.DUCKDB, "a past position", 0)
-    return plan.fields, compile_for(catalog, plan, choice, session.shared.engine), held.reader
+    return plan.fields, compile_for(catalog, plan, choice, session.shared.engine), held.reader, ()
 
 
-def _bound(session: Session, text: str) -> DataPlan:
+def bound(session: Session, text: str, parameters: Sequence[Any] = ()) -> DataPlan:
     found = front.parse(text)
     if len(found) != 1:
         raise InvalidInput("one query is wanted", sqlstate="42601", found=len(found))
-    statement, _ = front.bind(session, found[0], ())
+    statement, _ = front.bind(session, found[0], parameters)
     if not isinstance(statement, DataPlan) or statement.changes:
         raise InvalidInput("not a query", sqlstate="42601", hint="only SELECT gives rows here")
     return statement
 
 
-def view_rows(peer: Peer, arguments: Arguments, found: Named) -> Stream:
-    """A view is read as a query of it would."""
-    catalog = peer.database.catalog
+def converted(data: DataPlan, parameters: Sequence[Any]) -> Row:
+    return converter(data.parameters)(parameters)
+
+
+def select_text(catalog: Catalog, found: Named, condition: str | None = None) -> str:
+    """A SELECT of the columns wanted."""
     schema = next(s.name for s in catalog.schemas if s.id == found.item.schema)
     columns = ", ".join(quoted(name) for name in found.names)
     text = f"SELECT {columns} FROM {quoted(schema, found.item.name)}"
-    with peer.serving.leases.using(arguments.text("lease"), arguments.number("position")) as held:
-        table = run(peer, held, text)
-    return Stream(table.schema, table.to_batches(max_chunksize=VIEW_BATCH_ROWS))
+    return text if condition is None else f"{text} WHERE {condition}"

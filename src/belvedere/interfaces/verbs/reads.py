@@ -1,28 +1,35 @@
 """Verbs that read rows at one position.
 
-describe   table | view | query, columns          its Arrow schema, and what it is
-lease      position                               hold a position for the tasks of a job
-release    lease
-splits     lease, table | view, count             key ranges of about the same size
-scan       lease, table | view, columns, range    the rows of one range
-query      lease, query                           the rows of a SELECT
+    describe   table | view | query, columns            its Arrow schema, and what it is
+    lease      position                                 hold a position for the tasks of a job
+    release    lease
+    splits     lease, table | view, count, filters      parts of about the same size
+    scan       lease, table | view, columns, part       the rows of one part
+    query      lease, query                             the rows of a SELECT
+
+A part is a list of key ranges. The empty list stands for all rows that the filters of the scan
+leave, found by a query: through an index, or of a view that cannot be read in parts.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import pyarrow as pa
 
-from belvedere.catalog.model import Table
+from belvedere.catalog.model import Table, View
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs import queries
+from belvedere.interfaces.verbs.filters import KeyRange, condition_of, way_to
+from belvedere.interfaces.verbs.leases import Lease
 from belvedere.interfaces.verbs.relations import Named, named
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.splitting import split_range
+from belvedere.interfaces.verbs.view_scan import view_range, view_rows
 
 SCAN_BATCH_ROWS = 20_000
 SPLITS_MAX = 4096
@@ -34,14 +41,11 @@ def describe(peer: Peer, arguments: Arguments) -> dict[str, Any]:
         return {"kind": "query", "schema": _bytes_of(schema), "key": []}
     found = named(peer.database.catalog, arguments)
     item = found.item
-    is_table = isinstance(item, Table)
-    key = [item.columns[slot].name for slot in item.primary_key] if is_table else []
-    return {
-        "kind": "table" if is_table else "view",
-        "schema": _bytes_of(found.schema),
-        "key": key,
-        "relation": item.id,
-    }
+    if isinstance(item, Table):
+        kind, key = "table", [item.columns[slot].name for slot in item.primary_key]
+    else:
+        kind, key = "view", []
+    return {"kind": kind, "schema": _bytes_of(found.schema), "key": key, "relation": item.id}
 
 
 def _bytes_of(schema: pa.Schema) -> bytes:
@@ -57,44 +61,83 @@ def release(peer: Peer, arguments: Arguments) -> None:
     peer.serving.leases.release(arguments.text("lease"))
 
 
-def splits(peer: Peer, arguments: Arguments) -> list[list[bytes]]:
-    """Ranges `start <= key < end` that cover the relation, each about as large as the others."""
+def splits(peer: Peer, arguments: Arguments) -> list[list[KeyRange]]:
+    """Parts that cover the relation as far as the filters leave it."""
     count = arguments.number("count")
     if not 1 <= count <= SPLITS_MAX:
         raise InvalidInput("number of splits is out of range", sqlstate="22023", found=count)
     with _held(peer, arguments) as held:
         found = named(held.reader.catalog, arguments)
-        if not isinstance(found.item, Table):
-            return [[b"", b""]]
-        compiled = compiled_table(held.reader.catalog, found.item.id)
-        return split_range(held.reader, compiled.start, compiled.end, count)
+        condition = condition_of(found, arguments)
+        if isinstance(found.item, View):
+            whole = None if condition else view_range(peer, held, found.item)
+            ranges = None if whole is None else [whole]
+        else:
+            ranges = way_to(peer, held, found, condition).ranges
+        if ranges is None:
+            return [[]]
+        return _parts(held, ranges, count)
+
+
+def _parts(held: Lease, ranges: list[KeyRange], count: int) -> list[list[KeyRange]]:
+    """One range is cut by its keys; of many, each part gets its share."""
+    if len(ranges) == 1:
+        return [[(low, high)] for low, high in split_range(held.reader, *ranges[0], count)]
+    size = -(-len(ranges) // count) if ranges else 1
+    return [ranges[at : at + size] for at in range(0, len(ranges), size)]
 
 
 def scan(peer: Peer, arguments: Arguments) -> Stream:
+    part = _part(arguments.items("part"))
     with _held(peer, arguments) as held:
         found = named(held.reader.catalog, arguments)
-    if not isinstance(found.item, Table):
-        return queries.view_rows(peer, arguments, found)
-    return Stream(found.schema, _table_rows(peer, arguments, found))
+        if not part:
+            condition = condition_of(found, arguments)
+            text = queries.select_text(
+                held.reader.catalog, found, condition.text if condition else None
+            )
+            table = queries.run(peer, held, text, condition.parameters if condition else ())
+            return Stream(found.schema, _chunks(table.cast(found.schema)))
+    return Stream(found.schema, _rows(peer, arguments, found, part))
 
 
-def _table_rows(peer: Peer, arguments: Arguments, found: Named) -> Iterator[pa.RecordBatch]:
-    start, end = arguments.data("start"), arguments.data("end")
+def _part(given: list[Any]) -> list[KeyRange]:
+    for item in given:
+        match item:
+            case [bytes(), bytes()]:
+                continue
+            case _:
+                raise InvalidInput("not a part of a relation", sqlstate="08P01")
+    return [(low, high) for low, high in given]
+
+
+def _rows(
+    peer: Peer, arguments: Arguments, found: Named, part: list[KeyRange]
+) -> Iterator[pa.RecordBatch]:
     with _held(peer, arguments) as held:
+        if isinstance(found.item, View):
+            for batch in view_rows(peer, held, found, part):
+                yield batch.cast(found.schema)
+            return
         compiled = compiled_table(held.reader.catalog, found.item.id)
-        start, end = max(start, compiled.start), min(end, compiled.end)
-        batches = held.reader.scan_values(start, end, batch_rows=SCAN_BATCH_ROWS)
-        for values in batches:
-            yield rows_to_arrow(compiled.layout, values, found.slots, found.names)
+        for low, high in part:
+            start, end = max(low, compiled.start), min(high, compiled.end)
+            for values in held.reader.scan_values(start, end, batch_rows=SCAN_BATCH_ROWS):
+                yield rows_to_arrow(compiled.layout, values, found.slots, found.names)
 
 
 def query(peer: Peer, arguments: Arguments) -> Stream:
     with _held(peer, arguments) as held:
         table = queries.run(peer, held, arguments.text("query"))
-    return Stream(table.schema, table.to_batches(max_chunksize=SCAN_BATCH_ROWS))
+    return Stream(table.schema, _chunks(table))
 
 
-def _held(peer: Peer, arguments: Arguments) -> Any:
+def _chunks(table: pa.Table) -> list[pa.RecordBatch]:
+    found: list[pa.RecordBatch] = table.to_batches(max_chunksize=SCAN_BATCH_ROWS)
+    return found
+
+
+def _held(peer: Peer, arguments: Arguments) -> AbstractContextManager[Lease]:
     """The lease that the request names."""
     leases = peer.serving.leases
     return leases.using(arguments.text("lease"), arguments.number("position"))

@@ -36,12 +36,14 @@ class Named:
 
 def named(catalog: Catalog, arguments: Arguments) -> Named:
     """By `table` or `view`, a name with or without its schema; `columns` when not all."""
-    text = arguments.optional_text("table")
-    kind: type[Table | View] = Table
-    if text is None:
-        text, kind = arguments.text("view"), View
-    schema, name = split_name(catalog, text)
-    item: Table | View = catalog.expect(kind, name, schema)
+    table = arguments.optional_text("table")
+    item: Table | View
+    if table is not None:
+        schema, name = split_name(catalog, table)
+        item = catalog.expect(Table, name, schema)
+    else:
+        schema, name = split_name(catalog, arguments.text("view"))
+        item = catalog.expect(View, name, schema)
     return Named(item, _columns(item, arguments.texts("columns")))
 
 

@@ -1,14 +1,18 @@
 """A key range cut into parts of about the same number of rows, without reading it all.
 
-A small range is read and cut exactly. Of a large one, keys are sampled: positions between the first
+A small range is read and cut exactly. Of a large one, keys are sampled: places between the first
 and the last key are guessed by interpolation, the store says which key really comes next, and the
 rows found there say how dense it is. The stretch with the most rows by this estimate is looked into
 again, until the stretches are small against the parts wanted.
+
+Interpolation counts only with the byte values between the smallest and the largest that the sampled
+keys have at each place (`Scale`): digits and letters use a small share of what a byte can be.
 """
 
 from __future__ import annotations
 
 import heapq
+from collections.abc import Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -16,29 +20,31 @@ from belvedere.txn.border import Reader
 
 EXACT_ROWS_MAX = 20_000
 PROBE_ROWS = 32
-PROBES_MAX = 400
-STRETCHES_PER_PART = 16
+PROBES_TO_LEARN = 48
+PROBES_MAX = 600
+STRETCHES_PER_PART = 24
 _WIDTH = 24
 """Bytes after the common prefix that count for a guess."""
 
 
 class Probe(NamedTuple):
-    """A key that exists, and the one `rows` rows after it."""
+    """Some keys that follow each other."""
 
-    key: bytes
-    last: bytes
-    rows: int
+    keys: list[bytes]
+
+    @property
+    def key(self) -> bytes:
+        return self.keys[0]
 
 
 def split_range(reader: Reader, start: bytes, end: bytes, count: int) -> list[list[bytes]]:
     """At most `count` ranges that cover start .. end, in order. Empty ranges are left out."""
+    bounds: list[bytes] | None = []
     if count > 1:
         bounds = _exact_bounds(reader, start, end, count)
         if bounds is None:
             bounds = _sampled_bounds(reader, start, end, count)
-    else:
-        bounds = []
-    edges = [start, *bounds, end]
+    edges = [start, *(bounds or ()), end]
     return [[low, high] for low, high in pairwise(edges) if low < high]
 
 
@@ -56,65 +62,87 @@ def _sampled_bounds(reader: Reader, start: bytes, end: bytes, count: int) -> lis
     first, last = _probe(reader, start, end), _last_key(reader, start, end)
     if first is None or last is None or first.key == last:
         return []
-    probes = {first.key: first, last: Probe(last, last, 1)}
-    heap = [(-float("inf"), first.key, last)]
-    while heap and len(probes) < min(PROBES_MAX, count * STRETCHES_PER_PART + 64):
-        _, low, high = heapq.heappop(heap)
-        found = _between(reader, low, high)
-        if found is None or found.key in probes:
-            continue
-        probes[found.key] = found
-        for one, other in ((low, found.key), (found.key, high)):
-            heapq.heappush(heap, (-_rows(probes[one], probes[other]), one, other))
-    return _cut([probes[key] for key in sorted(probes)], count)
+    sample = Sample(reader, first, last)
+    wanted = min(PROBES_MAX, count * STRETCHES_PER_PART + 96)
+    for goal in (PROBES_TO_LEARN, 2 * PROBES_TO_LEARN, wanted):
+        sample.look_closer(goal)
+        sample.learn()
+    return sample.cut(count)
 
 
-def _between(reader: Reader, low: bytes, high: bytes) -> Probe | None:
-    """The row in the middle of the key space between two keys, as far as there is one."""
-    common = _common(low, high)
-    lower, upper = _number(low, common), _number(high, common)
-    for share in (2, 4, 16):
-        guess = lower + (upper - lower) // share
-        key = low[:common] + guess.to_bytes(_WIDTH, "big")
-        found = _probe(reader, max(key, low + b"\0"), high)
-        if found is not None:
-            return found
-    return _probe(reader, low + b"\0", high)
+class Sample:
+    """Probes of a range. `counted` has the stretches, by the key they begin with, that were seen
+    whole."""
 
+    def __init__(self, reader: Reader, first: Probe, last: bytes) -> None:
+        self._reader = reader
+        self._probes = {first.key: first, last: Probe([last])}
+        self._scale = Scale.of_all_bytes(first.key, last)
+        self._counted: dict[bytes, int] = {}
 
-def _rows(low: Probe, high: Probe) -> float:
-    """About how many rows lie between two probes: by the denser of the two."""
-    common = _common(low.key, high.key)
-    width = _number(high.key, common) - _number(low.key, common)
-    return max(_density(low, common), _density(high, common)) * width
+    def learn(self) -> None:
+        self._scale = Scale(key for probe in self._probes.values() for key in probe.keys)
 
+    def look_closer(self, wanted: int) -> None:
+        """Look into the stretch with the most rows until there are so many probes."""
+        heap = [(-self._rows(low, high), low, high) for low, high in pairwise(sorted(self._probes))]
+        heapq.heapify(heap)
+        while heap and len(self._probes) < wanted:
+            _, low, high = heapq.heappop(heap)
+            found = None if low in self._counted else self._between(low, high)
+            if found is None:
+                continue
+            self._probes[found.key] = found
+            for one, other in ((low, found.key), (found.key, high)):
+                heapq.heappush(heap, (-self._rows(one, other), one, other))
 
-def _density(probe: Probe, common: int) -> float:
-    width = _number(probe.last, common) - _number(probe.key, common)
-    return probe.rows / width if width > 0 else 0.0
+    def _between(self, low: bytes, high: bytes) -> Probe | None:
+        """Rows from the middle between two probes; None when all rows there are seen."""
+        begun = self._probes[low].keys
+        near = _probe(self._reader, begun[-1] + b"\0", high)
+        if near is None or len(near.keys) < PROBE_ROWS:
+            self._counted[low] = len(begun) + (0 if near is None else len(near.keys))
+            return None
+        lower, upper = self._scale.number(near.key), self._scale.number(high)
+        while upper - lower > 1:
+            middle = (lower + upper) // 2
+            found = _probe(self._reader, max(self._scale.key(middle), near.key), high)
+            if found is not None:
+                return found
+            upper = middle
+        return near
 
+    def _rows(self, low: bytes, high: bytes) -> float:
+        """About how many rows lie between two probes, the first included."""
+        if low in self._counted:
+            return float(self._counted[low])
+        width = self._scale.number(high) - self._scale.number(low)
+        seen = [self._density(self._probes[one]) for one in (low, high)]
+        known = [density for density in seen if density is not None]
+        guess = width * sum(known) / len(known) if known else 0.0
+        return max(guess, float(len(self._probes[low].keys)))
 
-def _cut(probes: list[Probe], count: int) -> list[bytes]:
-    """The probes that come nearest to every count-th part of the rows."""
-    sizes = [_mean_rows(low, high) for low, high in pairwise(probes)]
-    part = sum(sizes) / count
-    bounds, filled = [], 0.0
-    for probe, size in zip(probes[1:], sizes):
-        filled += size
-        if filled >= part * (len(bounds) + 1) and len(bounds) < count - 1:
-            bounds.append(probe.key)
-    return bounds
+    def _density(self, probe: Probe) -> float | None:
+        width = self._scale.number(probe.keys[-1]) - self._scale.number(probe.key)
+        return (len(probe.keys) - 1) / width if width > 0 else None
 
-
-def _mean_rows(low: Probe, high: Probe) -> float:
-    common = _common(low.key, high.key)
-    width = _number(high.key, common) - _number(low.key, common)
-    return max(width * _density(low, common), float(low.rows)) if width > 0 else float(low.rows)
+    def cut(self, count: int) -> list[bytes]:
+        """The probes that come nearest to every count-th part of the rows."""
+        stretches = list(pairwise(sorted(self._probes)))
+        sizes = [self._rows(low, high) for low, high in stretches]
+        part = sum(sizes) / count
+        bounds: list[bytes] = []
+        filled = 0.0
+        for (_, high), size in zip(stretches, sizes):
+            filled += size
+            if filled >= part * (len(bounds) + 1) and len(bounds) < count - 1:
+                bounds.append(high)
+        return bounds
 
 
 def _probe(reader: Reader, start: bytes, end: bytes) -> Probe | None:
     for pairs in reader.scan(start, end, limit=PROBE_ROWS, batch_rows=PROBE_ROWS):
-        return Probe(pairs[0][0], pairs[-1][0], len(pairs))
+        return Probe([key for key, _ in pairs])
     return None
 
 
@@ -124,12 +152,50 @@ def _last_key(reader: Reader, start: bytes, end: bytes) -> bytes | None:
     return None
 
 
+class Scale:
+    """Keys as numbers and back, in the order of keys. A place counts from the smallest to the
+    largest byte seen there."""
+
+    def __init__(self, keys: Iterable[bytes]) -> None:
+        known = sorted(keys)
+        self._common = _common(known[0], known[-1])
+        self._prefix = known[0][: self._common]
+        columns = zip(*[self._padded(key) for key in known])
+        self._seen = [range(min(column), max(column) + 1) for column in columns]
+
+    @classmethod
+    def of_all_bytes(cls, first: bytes, last: bytes) -> Scale:
+        made = cls([first, last])
+        made._seen = [range(256)] * _WIDTH
+        return made
+
+    def number(self, key: bytes) -> int:
+        if not key.startswith(self._prefix):
+            return 0 if key < self._prefix else self._size()
+        number = 0
+        for byte, seen in zip(self._padded(key), self._seen):
+            number = number * len(seen) + min(max(byte - seen.start, 0), len(seen) - 1)
+        return number
+
+    def key(self, number: int) -> bytes:
+        found = bytearray()
+        for seen in reversed(self._seen):
+            number, rank = divmod(number, len(seen))
+            found.append(seen[rank])
+        return self._prefix + bytes(reversed(found))
+
+    def _padded(self, key: bytes) -> bytes:
+        return key[self._common : self._common + _WIDTH].ljust(_WIDTH, b"\0")
+
+    def _size(self) -> int:
+        size = 1
+        for seen in self._seen:
+            size *= len(seen)
+        return size
+
+
 def _common(low: bytes, high: bytes) -> int:
     for at, (one, other) in enumerate(zip(low, high)):
         if one != other:
             return at
     return min(len(low), len(high))
-
-
-def _number(key: bytes, common: int) -> int:
-    return int.from_bytes(key[common : common + _WIDTH].ljust(_WIDTH, b"\0"), "big")

@@ -1,0 +1,170 @@
+"""Verbs for whoever maintains or verifies views from another process.
+
+catalog         lease                     every object as it is stored, at the lease's position
+mark            lease, view               the position the view's stored state is at
+state_splits    lease, view, count        key ranges of the stored state
+state           lease, view, range        stored keys and values
+groups                                    the deferred maintenance groups, and who holds them
+claim_take      group, owner, force       the right to bring a group forward (`views.claim`)
+claim_renew     claim                     the same right, up to now
+claim_advance   claim, additions          apply what the stretch adds, in one visible step
+claim_release   claim                     give the group back to the worker
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+
+from belvedere.catalog import model
+from belvedere.catalog.model import View
+from belvedere.catalog.relation import compiled_view
+from belvedere.codec import accumulator
+from belvedere.errors import InvalidInput
+from belvedere.interfaces.verbs.leases import Lease
+from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
+from belvedere.interfaces.verbs.splitting import split_range
+from belvedere.views import claim as claims
+from belvedere.views.claim import Addition, Claim
+from belvedere.views.watermarks import deferred_views, follows_log, members, position_of, watermark
+
+PAIRS = pa.schema(
+    [pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
+)
+BATCH_ROWS = 5_000
+
+
+def _held(peer: Peer, arguments: Arguments) -> Any:
+    leases = peer.serving.leases
+    return leases.using(arguments.text("lease"), arguments.number("position"))
+
+
+def catalog(peer: Peer, arguments: Arguments) -> list[bytes]:
+    with _held(peer, arguments) as held:
+        return [model.encode(item) for item in held.reader.catalog.objects.values()]
+
+
+# -- the stored state of a view --------------------------------------------------------------------
+
+
+def mark(peer: Peer, arguments: Arguments) -> int:
+    with _held(peer, arguments) as held:
+        view = _view(held, arguments)
+        if not follows_log(view):
+            return int(held.position)
+        reached = position_of(held.reader, view)
+        if reached is None:
+            raise InvalidInput("view has no watermark", sqlstate="55000", view=view.name)
+        return reached
+
+
+def state_splits(peer: Peer, arguments: Arguments) -> list[list[bytes]]:
+    with _held(peer, arguments) as held:
+        stored = compiled_view(held.reader.catalog, _view(held, arguments).id)
+        return split_range(held.reader, stored.start, stored.end, arguments.number("count"))
+
+
+def state(peer: Peer, arguments: Arguments) -> Stream:
+    return Stream(PAIRS, _pairs(peer, arguments))
+
+
+def _pairs(peer: Peer, arguments: Arguments) -> Iterator[pa.RecordBatch]:
+    start, end = arguments.data("start"), arguments.data("end")
+    with _held(peer, arguments) as held:
+        stored = compiled_view(held.reader.catalog, _view(held, arguments).id)
+        start, end = max(start, stored.start), min(end, stored.end)
+        for pairs in held.reader.scan(start, end, batch_rows=BATCH_ROWS):
+            keys, values = zip(*pairs)
+            arrays = [pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
+            yield pa.RecordBatch.from_arrays(arrays, schema=PAIRS)
+
+
+def _view(held: Lease, arguments: Arguments) -> View:
+    if held.transaction is None:
+        raise InvalidInput(
+            "the state of a view is kept at its newest position only", sqlstate="22023"
+        )
+    found = held.reader.catalog.get(arguments.number("view"))
+    if not isinstance(found, View):
+        raise InvalidInput("no such view", sqlstate="42P01", id=arguments.number("view"))
+    return found
+
+
+# -- claims ----------------------------------------------------------------------------------------
+
+
+def groups(peer: Peer, arguments: Arguments) -> list[dict[str, Any]]:
+    with peer.database.begin() as reader:
+        found = sorted({view.group for view in deferred_views(reader.catalog)})
+        return [_group(reader, group) for group in found]
+
+
+def _group(reader: Any, group: int) -> dict[str, Any]:
+    held = claims.holder(reader, group)
+    return {
+        "group": group,
+        "views": [view.id for view in members(reader, group)],
+        "names": [view.name for view in members(reader, group)],
+        "watermark": watermark(reader, group),
+        "position": reader.position,
+        "owner": "" if held is None else held.owner,
+        "epoch": 0 if held is None else held.epoch,
+    }
+
+
+def claim_take(peer: Peer, arguments: Arguments) -> list[Any]:
+    taken = claims.take(
+        peer.database.commits,
+        arguments.number("group"),
+        arguments.text("owner"),
+        positions_max=arguments.number("positions_max"),
+        force=bool(arguments.optional_number("force")),
+    )
+    return list(taken)
+
+
+def claim_renew(peer: Peer, arguments: Arguments) -> list[Any]:
+    claim, most = _claim(arguments), arguments.number("positions_max")
+    return list(claims.renew(peer.database.commits, claim, positions_max=most))
+
+
+def claim_advance(peer: Peer, arguments: Arguments) -> list[Any]:
+    claim, most = _claim(arguments), arguments.number("positions_max")
+    additions = list(_additions(arguments))
+    return list(claims.advance(peer.database.commits, claim, additions, positions_max=most))
+
+
+def claim_release(peer: Peer, arguments: Arguments) -> None:
+    claims.release(peer.database.commits, _claim(arguments))
+
+
+def _claim(arguments: Arguments) -> Claim:
+    given = arguments.items("claim")
+    kinds = (int, str, int, int, int, int)
+    if len(given) != len(kinds) or not all(isinstance(v, k) for v, k in zip(given, kinds)):
+        raise InvalidInput("not a claim", sqlstate="08P01")
+    return Claim(*given)
+
+
+def _additions(arguments: Arguments) -> Iterator[Addition]:
+    upload = arguments.upload
+    if upload.schema.names != PAIRS.names:
+        raise InvalidInput("additions are keys and values", sqlstate="08P01")
+    for batch in upload.batches:
+        for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist()):
+            yield key, *accumulator.decode(value)
+
+
+VERBS: dict[str, Verb] = {
+    "catalog": catalog,
+    "mark": mark,
+    "state_splits": state_splits,
+    "state": state,
+    "groups": groups,
+    "claim_take": claim_take,
+    "claim_renew": claim_renew,
+    "claim_advance": claim_advance,
+    "claim_release": claim_release,
+}

@@ -1,0 +1,116 @@
+"""A view read in parts. Its stored state is scanned by key range where every stored row gives its
+rows of the view by itself; a view that is put together from several is read as a whole.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import pyarrow as pa
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Maintenance, View
+from belvedere.catalog.relation import compiled_view
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.direct.dependence import walk
+from belvedere.interfaces.verbs import queries
+from belvedere.interfaces.verbs.leases import Lease
+from belvedere.interfaces.verbs.relations import Named
+from belvedere.interfaces.verbs.serving import Peer
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.session.session import Session
+from belvedere.txn.border import Reader
+from belvedere.views.read import require_readable
+
+KeyRange = tuple[bytes, bytes]
+BATCH_ROWS = 20_000
+
+
+def view_range(peer: Peer, held: Lease, view: View) -> KeyRange | None:
+    """The keys of the view's state, when it can be read in parts."""
+    catalog = held.reader.catalog
+    if held.transaction is None or not _row_by_row(peer, catalog, view):
+        return None
+    compiled = compiled_view(catalog, view.id)
+    return compiled.start, compiled.end
+
+
+def _row_by_row(peer: Peer, catalog: Catalog, view: View) -> bool:
+    require_readable(view)
+    nodes = [node for node, _ in walk(peer.database.keeper.reading(catalog, view), 0)]
+    plain = all(
+        isinstance(node, n.Project | n.Filter | n.Scan)
+        for node in nodes
+        if isinstance(node, n.Node)
+    )
+    scans = [node for node in nodes if isinstance(node, n.Scan)]
+    return plain and len(scans) == 1 and scans[0].relation == view.id
+
+
+def view_rows(
+    peer: Peer, held: Lease, found: Named, ranges: Sequence[KeyRange]
+) -> Iterator[pa.RecordBatch]:
+    """Rows of the view from these stretches of its state."""
+    view, catalog = found.item, held.reader.catalog
+    assert isinstance(view, View)
+    plan = _wanted(peer.database.keeper.reading(catalog, view), found)
+    rows = compile_plan(catalog, plan)
+    session, reader = Session(peer.serving.shared), _reader(peer, held, view)
+    for start, end in ranges:
+        part = rows(session.new_run(Stretch(reader, view.id, start, end), ()))
+        while chunk := [row for row, _ in zip(part, range(BATCH_ROWS))]:
+            yield from queries.as_table(plan.fields, iter(chunk)).to_batches()
+
+
+def _wanted(plan: n.Node, found: Named) -> n.Node:
+    by_name = {column.name: i for i, column in enumerate(found.item.columns)}
+    fields = tuple(plan.fields[by_name[name]]._replace(name=name) for name in found.names)
+    columns = tuple(e.Column(by_name[field.name], field.type, field.name) for field in fields)
+    return n.Project(plan, columns, fields)
+
+
+def _reader(peer: Peer, held: Lease, view: View) -> Reader:
+    """The held snapshot with what the log has for a deferred view put on top."""
+    assert held.transaction is not None
+    if view.maintenance is Maintenance.IMMEDIATE:
+        return held.transaction
+    return peer.database.with_pending(held.transaction, (view,))
+
+
+class Stretch:
+    """A reader that shows one stretch of a relation."""
+
+    def __init__(self, reader: Reader, relation: int, start: bytes, end: bytes) -> None:
+        self._reader = reader
+        self._relation = relation
+        self._start = start
+        self._end = end
+        self.position = reader.position
+        self.catalog = reader.catalog
+        self.get = reader.get
+        self.multi_get = reader.multi_get
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        low, high = self._clipped(start, end)
+        return self._reader.scan(low, high, reverse=reverse, limit=limit, batch_rows=batch_rows)
+
+    def scan_values(
+        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        return self._reader.scan_values(*self._clipped(start, end), batch_rows=batch_rows)
+
+    def _clipped(self, start: bytes, end: bytes) -> KeyRange:
+        if int.from_bytes(start[1:5]) != self._relation:
+            return start, end
+        low = max(start, self._start)
+        return low, max(low, min(end, self._end))

@@ -1,0 +1,88 @@
+"""Filters that Spark pushes down, as the owner of the store understands them.
+
+Only what means the same in Spark and in SQL is passed on: comparisons with a constant of the
+column's own type. Spark's literals arrive typed; they travel as text and are cast back.
+"""
+
+from __future__ import annotations
+
+import datetime
+import decimal
+import uuid
+from collections.abc import Iterable
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql import datasource as d
+
+from belvedere.codec.arrow import SQL_TYPE_KEY
+from belvedere.pipeline.store import Filter
+
+_COMPARISONS: dict[type[Any], str] = {
+    d.EqualTo: "=",
+    d.LessThan: "<",
+    d.LessThanOrEqual: "<=",
+    d.GreaterThan: ">",
+    d.GreaterThanOrEqual: ">=",
+}
+_ORDERED = (
+    "smallint integer bigint boolean text date character+varying timestamp+without+time+zone"
+    " timestamp+with+time+zone"
+)
+_KINDS = frozenset(kind.replace("+", " ") for kind in _ORDERED.split())
+
+
+def pushed(filters: Iterable[d.Filter], schema: pa.Schema) -> tuple[Filter, ...]:
+    """The filters that narrow what is read, in the owner's form."""
+    types = {field.name: (field.metadata or {}).get(SQL_TYPE_KEY, b"").decode() for field in schema}
+    found = [_filter(one, types) for one in filters]
+    return tuple(one for one in found if one is not None)
+
+
+def _filter(one: d.Filter, types: dict[str, str]) -> Filter | None:
+    attribute: tuple[str, ...] = getattr(one, "attribute", ())
+    if len(attribute) != 1 or attribute[0] not in types:
+        return None
+    name = attribute[0]
+    kind = types[name]
+    match one:
+        case d.IsNull():
+            return ("null", name)
+        case d.In():
+            values = [_text(value, kind, equality=True) for value in one.value]
+            known = [value for value in values if value is not None]
+            return ("in", name, *known) if known and len(known) == len(values) else None
+        case d.StringStartsWith() if kind.startswith(("text", "character varying")):
+            return ("prefix", name, one.value) if one.value else None
+    operation = _COMPARISONS.get(type(one))
+    if operation is None:
+        return None
+    text = _text(one.value, kind, equality=operation == "=")  # type: ignore[attr-defined]
+    return None if text is None else (operation, name, text)
+
+
+def _text(value: Any, kind: str, *, equality: bool) -> str | None:
+    """The constant as SQL text, None when it would not mean the same."""
+    base = kind.partition("(")[0]
+    if base == "uuid":
+        return str(value) if equality and _is_uuid(value) else None
+    if base == "numeric":
+        exact = isinstance(value, decimal.Decimal) and value.is_finite() and "(" in kind
+        return str(value) if exact else None
+    if base not in _KINDS:
+        return None
+    match value:
+        case bool():
+            return str(value).lower()
+        case int() | str():
+            return str(value)
+        case datetime.datetime() | datetime.date():
+            return value.isoformat()
+    return None
+
+
+def _is_uuid(value: Any) -> bool:
+    try:
+        return bool(str(uuid.UUID(value)) == value)
+    except (ValueError, AttributeError, TypeError):
+        return False
