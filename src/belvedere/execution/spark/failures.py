@@ -1,0 +1,30 @@
+"""What a failed Spark job means to the one who asked."""
+
+from __future__ import annotations
+
+import re
+
+from pyspark.errors import PySparkException
+
+from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
+
+_OURS = re.compile(r"\[belvedere ([0-9A-Z]{5})\] ([^\n]*)")
+_DATA = re.compile(r"SQLSTATE: (22[0-9A-Z]{3})")
+
+
+def meaning_of(error: PySparkException) -> Error:
+    """The error of ours that a task raised, Spark's own about a value, or that the job failed."""
+    text = str(error)
+    found = _OURS.search(text)
+    if found is not None:
+        sqlstate, message = found[1], found[2]
+        kind = Unsupported if sqlstate == "0A000" else InvalidInput
+        return kind("a task of the job failed", sqlstate=sqlstate, detail=message[:500])
+    state = error.getSqlState() or ""
+    about_data = _DATA.search(text)
+    if state.startswith("22") or about_data:
+        chosen = state if state.startswith("22") else about_data[1] if about_data else state
+        return InvalidInput(
+            "invalid value in an expression", sqlstate=chosen, detail=text.splitlines()[0][:500]
+        )
+    return Unavailable("the spark job failed", sqlstate="58000", detail=text[:1000])

@@ -1,0 +1,170 @@
+"""Functions that Spark answers exactly as PostgreSQL does, as templates in Spark SQL.
+
+A form is listed only when it is exact for every value of its types: with ANSI mode on, integers
+overflow into errors, decimals are bounded by what their types allow, text is ordered by its bytes.
+Everything else (division of NUMERIC, floats, text functions, dates) is evaluated by the Python form
+of the registry: there is no form here that is nearly right.
+"""
+
+from __future__ import annotations
+
+from belvedere.execution.spark.types import (
+    DECIMAL_DIGITS_MAX,
+    NotNative,
+    carrier,
+    is_decimal,
+    is_native,
+)
+from belvedere.plan.functions.function import Function
+from belvedere.types import Kind, SqlType, numeric
+
+Types = tuple[SqlType, ...]
+Form = tuple[str, SqlType]
+"""A template (`{0}`, `{1}` are the arguments) and the type of its value."""
+
+COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+INTEGERS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
+FLOATS = (Kind.REAL, Kind.DOUBLE)
+STRINGS = (Kind.TEXT, Kind.VARCHAR)
+_DIGITS = {Kind.SMALLINT: 5, Kind.INTEGER: 10, Kind.BIGINT: 19}
+_LENGTHS = frozenset({"length", "char_length", "character_length"})
+
+
+def scalar_form(function: Function, types: Types, result: SqlType) -> Form:
+    """The form of a scalar call over carried arguments; NotNative when there is none."""
+    found = _scalar(function.name, types, result)
+    if found is None:
+        raise NotNative(f"{function.signature} runs in Python")
+    return found
+
+
+def _scalar(name: str, types: Types, result: SqlType) -> Form | None:
+    if name == "cast":
+        return _cast(types[0], result)
+    if name in COMPARISONS:
+        return (f"({{0}} {name} {{1}})", result) if comparable(*types) else None
+    kinds = tuple(one.kind for one in types)
+    if name == "||" and all(kind in STRINGS for kind in kinds):
+        return "concat({0}, {1})", result
+    if name in _LENGTHS and kinds[0] in STRINGS:
+        return "length({0})", result
+    if all(kind in INTEGERS for kind in kinds):
+        return _integers(name, len(types), result)
+    if all(map(is_decimal, types)):
+        return _decimals(name, types)
+    return None
+
+
+def comparable(left: SqlType, right: SqlType) -> bool:
+    """Whether Spark compares two such values as PostgreSQL does."""
+    for several in (INTEGERS, FLOATS, STRINGS):
+        if left.kind in several and right.kind in several:
+            return True
+    if left.kind is Kind.NUMERIC and right.kind is Kind.NUMERIC:
+        return is_decimal(left) and is_decimal(right) and _common(left, right) is not None
+    return left.kind is right.kind and is_native(left)
+
+
+def _common(left: SqlType, right: SqlType) -> SqlType | None:
+    scale = max(left.scale or 0, right.scale or 0)
+    whole = max(_whole(left), _whole(right))
+    return numeric(whole + scale, scale) if whole + scale <= DECIMAL_DIGITS_MAX else None
+
+
+def _whole(sql_type: SqlType) -> int:
+    return (sql_type.precision or 0) - (sql_type.scale or 0)
+
+
+def _integers(name: str, count: int, result: SqlType) -> Form | None:
+    if count == 1:
+        text = {"-": "(- {0})", "+": "{0}", "abs": "abs({0})", "@": "abs({0})"}.get(name)
+        return None if text is None else (text, result)
+    if count != 2:
+        return None
+    if name in ("+", "-", "*"):
+        return f"({{0}} {name} {{1}})", result
+    if name == "/":
+        return f"CAST({{0}} div {{1}} AS {carrier(result)})", result
+    if name in ("%", "mod"):
+        return "({0} % {1})", result
+    if name in ("&", "|"):
+        return f"({{0}} {name} {{1}})", result
+    return None
+
+
+def _decimals(name: str, types: Types) -> Form | None:
+    if len(types) == 1:
+        text = {"-": "(- {0})", "+": "{0}", "abs": "abs({0})", "@": "abs({0})"}.get(name)
+        return None if text is None else (text, types[0])
+    if len(types) != 2 or name not in ("+", "-", "*"):
+        return None
+    left, right = types
+    if name == "*":
+        digits = (left.precision or 0) + (right.precision or 0) + 1
+        scale = (left.scale or 0) + (right.scale or 0)
+    else:
+        scale = max(left.scale or 0, right.scale or 0)
+        digits = max(_whole(left), _whole(right)) + scale + 1
+    if digits > DECIMAL_DIGITS_MAX:
+        return None
+    return f"({{0}} {name} {{1}})", numeric(digits, scale)
+
+
+def _cast(source: SqlType, target: SqlType) -> Form | None:
+    into = f"CAST({{0}} AS {carrier(target)})"
+    if source.kind in INTEGERS:
+        if target.kind in INTEGERS or target.kind in FLOATS:
+            return into, target
+        if target.kind is Kind.NUMERIC and target.precision is None:
+            whole = numeric(_DIGITS[source.kind], 0)
+            return f"CAST({{0}} AS {carrier(whole)})", whole
+        return (into, target) if is_decimal(target) else None
+    if is_decimal(source) and target.kind is Kind.NUMERIC:
+        if target.precision is None:
+            return "{0}", source
+        return (into, target) if is_decimal(target) else None
+    if source.kind in STRINGS and target.kind in STRINGS and target.length is None:
+        return "{0}", target
+    if source.kind is Kind.DATE and target.kind is Kind.TIMESTAMP:
+        return into, target
+    if source == target and is_native(source):
+        return "{0}", target
+    return None
+
+
+# -- aggregates ------------------------------------------------------------------------------------
+
+_ORDERED = frozenset({Kind.BOOLEAN, Kind.BYTEA, Kind.UUID})
+"""Kinds that have an order, but of which PostgreSQL has no min and max."""
+
+
+def aggregate_form(function: Function, types: Types, result: SqlType) -> Form:
+    """The form of an aggregate over carried arguments; a count without arguments counts rows."""
+    found = _aggregate(function.name, types, result)
+    if found is None:
+        raise NotNative(f"{function.signature} runs in Python")
+    return found
+
+
+def _aggregate(name: str, types: Types, result: SqlType) -> Form | None:
+    if name == "count":
+        return ("count({0})" if types else "count(1)"), result
+    if len(types) != 1:
+        return None
+    (one,) = types
+    if name in ("min", "max") and is_native(one) and one.kind not in _ORDERED:
+        return f"{name}({{0}})", one
+    if name in ("bool_and", "bool_or", "every") and one.kind is Kind.BOOLEAN:
+        return f"{name}({{0}})", result
+    return _sum(one, result) if name == "sum" else None
+
+
+def _sum(one: SqlType, result: SqlType) -> Form | None:
+    if one.kind in (Kind.SMALLINT, Kind.INTEGER):
+        return "sum({0})", result
+    if one.kind is Kind.BIGINT:
+        # Spark's sum of decimal(p, s) is decimal(p + 10, s): more rows than it can ever add.
+        return "sum(CAST({0} AS decimal(19,0)))", numeric(29, 0)
+    if is_decimal(one) and (one.precision or 0) + 10 <= DECIMAL_DIGITS_MAX:
+        return "sum({0})", numeric((one.precision or 0) + 10, one.scale or 0)
+    return None

@@ -1,0 +1,162 @@
+"""DataFrames of carried columns, and how rows of several inputs reach one task.
+
+Every Frame has column names of its own (n7_0, n7_1, ..), so that any two can be joined and text can
+name any column without saying of which side.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from belvedere.execution.spark.operators import (
+    KEY,
+    NOTHING,
+    TAG,
+    KeyHash,
+    Side,
+    batches_of,
+)
+from belvedere.execution.spark.types import DIGITS, Typed, arrow_carrier, carrier, is_native
+from belvedere.plan import expressions as e
+from belvedere.plan.functions.function import Environment
+from belvedere.types import Kind, Row, SqlType
+
+Types = tuple[SqlType, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frame:
+    """`types` are what the columns hold: a NUMERIC has bounds exactly where its column is a
+    decimal."""
+
+    data: DataFrame
+    names: tuple[str, ...]
+    types: Types
+
+    @property
+    def columns(self) -> list[Typed]:
+        return [Typed(f"`{name}`", one) for name, one in zip(self.names, self.types)]
+
+    @property
+    def schema(self) -> str:
+        return schema_of(self.names, self.types)
+
+
+def schema_of(names: Sequence[str], types: Types) -> str:
+    """The columns in Spark's DDL."""
+    if not names:
+        return f"{NOTHING} int"
+    return ", ".join(f"`{name}` {carrier(one)}" for name, one in zip(names, types))
+
+
+@dataclass(slots=True)
+class Frames:
+    """Makes Frames in one Spark session. With `digits`, every NUMERIC is carried as digits."""
+
+    spark: SparkSession
+    environment: Environment
+    digits: bool = False
+    _numbers: Iterator[int] = field(default_factory=itertools.count)
+
+    def names(self, count: int) -> tuple[str, ...]:
+        number = next(self._numbers)
+        return tuple(f"n{number}_{i}" for i in range(count))
+
+    def carried(self, types: Types) -> Types:
+        """What columns of these types will hold."""
+        if not self.digits:
+            return types
+        return tuple(DIGITS if one.kind is Kind.NUMERIC else one for one in types)
+
+    def fresh(self, frame: Frame) -> Frame:
+        """The same rows under new names."""
+        return self.selected(frame.data, frame.columns)
+
+    def selected(self, data: DataFrame, columns: Sequence[Typed]) -> Frame:
+        names = self.names(len(columns))
+        made = [f.expr(one.text).alias(name) for one, name in zip(columns, names)]
+        whole = data.select(*made) if made else data.select(f.lit(1).alias(NOTHING))
+        return Frame(whole, names, tuple(one.type for one in columns))
+
+    def local(self, rows: list[Row], types: Types) -> Frame:
+        """A few rows of the driver."""
+        types, names = self.carried(types), self.names(len(types))
+        schema = pa.schema([(name, arrow_carrier(one)) for name, one in zip(names, types)])
+        if not types:
+            schema = pa.schema([(NOTHING, pa.int32())])
+        table = pa.Table.from_batches(batches_of(rows, types, names), schema)
+        frame = self.spark.createDataFrame(table, schema=schema_of(names, types))
+        return Frame(frame, names, types)
+
+    # -- one task for a key -------------------------------------------------------------------
+
+    def gathered(self, frames: Sequence[Frame]) -> tuple[DataFrame, tuple[Side, ...]]:
+        """All rows in one task, which runs even when there are none."""
+        keyed = [frame.data.withColumn(KEY, f.lit(0).cast("bigint")) for frame in frames]
+        union, sides = self._tagged(frames, keyed)
+        seed = self.spark.range(1).select(f.lit(-1).alias(TAG), f.lit(0).cast("bigint").alias(KEY))
+        return union.unionByName(seed, allowMissingColumns=True).repartition(1), sides
+
+    def exchanged(
+        self, frames: Sequence[Frame], keys: Sequence[tuple[e.Expression, ...]]
+    ) -> tuple[DataFrame, tuple[Side, ...]]:
+        """The rows of all frames with one key in one task."""
+        keyed = self._native_keys(frames, keys)
+        if keyed is None:
+            keyed = [self._python_key(frame, some) for frame, some in zip(frames, keys)]
+        union, sides = self._tagged(frames, keyed)
+        return union.repartition(f.col(KEY)), sides
+
+    def in_place(self, frame: Frame) -> tuple[DataFrame, tuple[Side, ...]]:
+        """For operators that make rows of each row by itself."""
+        return self._tagged([frame], [frame.data.withColumn(KEY, f.lit(0).cast("bigint"))])
+
+    def _native_keys(
+        self, frames: Sequence[Frame], keys: Sequence[tuple[e.Expression, ...]]
+    ) -> list[DataFrame] | None:
+        """Keys that are columns, of types whose equal values are the same in Spark too."""
+        found: list[DataFrame] = []
+        kinds: set[Types] = set()
+        for frame, some in zip(frames, keys):
+            if not all(isinstance(key, e.Column) for key in some):
+                return None
+            places = [key.index for key in some if isinstance(key, e.Column)]
+            types = tuple(frame.types[at] for at in places)
+            kinds.add(types)
+            if not places or len(kinds) > 1 or not all(map(is_native, types)):
+                return None
+            columns = [f.col(frame.names[at]) for at in places]
+            found.append(frame.data.withColumn(KEY, f.xxhash64(*columns)))
+        return found
+
+    def _python_key(self, frame: Frame, keys: tuple[e.Expression, ...]) -> DataFrame:
+        function = KeyHash(keys, frame.types, frame.names, self.environment)
+        schema = f"{frame.schema}, {KEY} bigint"
+        return frame.data.mapInArrow(function, schema)
+
+    def _tagged(
+        self, frames: Sequence[Frame], keyed: Sequence[DataFrame]
+    ) -> tuple[DataFrame, tuple[Side, ...]]:
+        """One DataFrame of all: the side, the key, and for each side a column of its rows."""
+        parts, sides = [], []
+        for number, (frame, data) in enumerate(zip(frames, keyed)):
+            column, columns = f"s{number}", [f.lit(number).alias(TAG), f.col(KEY)]
+            if frame.names:
+                columns.append(f.struct(*map(f.col, frame.names)).alias(column))
+            parts.append(data.select(*columns))
+            sides.append(Side(column, frame.types, leaf_number(number)))
+        union = parts[0]
+        for part in parts[1:]:
+            union = union.unionByName(part, allowMissingColumns=True)
+        return union, tuple(sides)
+
+
+def leaf_number(number: int) -> int:
+    """The `Changes` leaf of an operator's input."""
+    return -(number + 1)

@@ -1,0 +1,226 @@
+"""Our own operators inside Spark's tasks: what Spark has no exact form for.
+
+Each is a function for `mapInArrow`: Arrow batches of carried columns in and out. It lives in a
+Python worker of a task. What must pickle is the plan (frozen nodes and the Python forms of their
+functions) and the types; the compiled closures are made in the worker, once per task.
+
+    computed      columns by expressions over single rows; the other columns pass untouched
+    operator      a plan over the rows of one partition, whose leaves are `Changes`
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.catalog.catalog import empty
+from belvedere.errors import Error
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.direct.context import Context, row_keys
+from belvedere.execution.run import Interrupt, Run, Services
+from belvedere.execution.spark.types import arrow_carrier, to_array, to_values
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.fields import Field
+from belvedere.plan.functions.function import Environment
+from belvedere.types import BIGINT, Row, SqlType
+
+Batches = Iterator[pa.RecordBatch]
+Types = tuple[SqlType, ...]
+
+ROWS_PER_BATCH = 10_000
+TAG, KEY = "belvedere_side", "belvedere_key"
+NOTHING = "nothing"
+"""The column of rows that have none."""
+
+
+class Failed(Exception):
+    """An error of ours on its way out of a task: Spark carries text only, and `meaning_of` reads
+    the SQLSTATE back."""
+
+    def __init__(self, error: Error) -> None:
+        super().__init__(f"[belvedere {error.sqlstate}] {error.message}; {error.facts}")
+
+
+def bare_run(environment: Environment) -> Run:
+    """A run without a store: a part of a plan whose leaves are given asks for nothing else."""
+    nothing: Any = None
+    services: Services = nothing
+    return Run(nothing, (), environment, services, Interrupt())
+
+
+@dataclass(frozen=True, slots=True)
+class Computed:
+    """Adds a column for each expression over the row's columns."""
+
+    expressions: tuple[e.Expression, ...]
+    types: Types
+    names: tuple[str, ...]
+    made: tuple[str, ...]
+    results: Types
+    environment: Environment
+
+    def __call__(self, batches: Batches) -> Batches:
+        catalog = empty()
+        context = Context(catalog, lambda node: compile_plan(catalog, node))
+        run = bare_run(self.environment)
+        value = context.tuple_of(self.expressions)(run)
+        used = sorted({c.index for one in self.expressions for c in _columns(one)})
+        for batch in batches:
+            rows = _sparse_rows(batch, self.names, self.types, used)
+            try:
+                found = [value(row) for row in rows]
+            except Error as error:
+                raise Failed(error) from None
+            columns = list(zip(*found)) if found else [()] * len(self.made)
+            arrays = [_carried(list(values), one) for values, one in zip(columns, self.results)]
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, *arrays], names=[*batch.schema.names, *self.made]
+            )
+
+
+def _columns(expression: e.Expression) -> list[e.Column]:
+    found: list[e.Column] = []
+    stack: list[Any] = [expression]
+    while stack:
+        one = stack.pop()
+        if isinstance(one, e.Column):
+            found.append(one)
+        elif isinstance(one, tuple):
+            stack += one
+        elif hasattr(one, "__dataclass_fields__"):
+            stack += [getattr(one, name) for name in one.__dataclass_fields__ if name != "function"]
+    return found
+
+
+def _sparse_rows(
+    batch: pa.RecordBatch, names: Sequence[str], types: Types, used: Sequence[int]
+) -> Iterator[Row]:
+    """Rows in which only the used columns are filled in."""
+    nothing = [None] * batch.num_rows
+    columns: list[list[Any]] = [nothing] * len(types)
+    for index in used:
+        columns[index] = to_values(batch.column(names[index]), types[index])
+    return zip(*columns) if columns else iter([()] * batch.num_rows)
+
+
+def _carried(values: list[Any], sql_type: SqlType) -> pa.Array:
+    try:
+        return to_array(values, sql_type)
+    except Error as error:
+        raise Failed(error) from None
+
+
+# -- operators -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """One input of an operator: the column of the union that holds its rows, its types, and the
+    `Changes` leaf that its rows are given to."""
+
+    column: str
+    types: Types
+    leaf: int
+
+
+@dataclass(frozen=True, slots=True)
+class Operator:
+    """Runs `plan` over all rows of a partition of tagged rows (`Lowering.tagged`)."""
+
+    plan: n.Node
+    sides: tuple[Side, ...]
+    types: Types
+    names: tuple[str, ...]
+    environment: Environment
+    whole: bool = False  # one partition only: it runs also when there are no rows
+
+    def __call__(self, batches: Batches) -> Batches:
+        deltas: dict[int, list[Row]] = {side.leaf: [] for side in self.sides}
+        empty_handed = True
+        for batch in batches:
+            empty_handed = empty_handed and not batch.num_rows
+            for number, side in enumerate(self.sides):
+                deltas[side.leaf] += _side_rows(batch, number, side)
+        if empty_handed and not self.whole:
+            return
+        run = bare_run(self.environment)
+        run.deltas = deltas
+        try:
+            rows = list(compile_plan(empty(), self.plan)(run))
+        except Error as error:
+            raise Failed(error) from None
+        yield from batches_of(rows, self.types, self.names)
+
+
+def _side_rows(batch: pa.RecordBatch, number: int, side: Side) -> list[Row]:
+    mine = batch.filter(pc.equal(batch.column(TAG), number))
+    if not side.types:
+        return [()] * mine.num_rows
+    fields = mine.column(side.column).flatten()
+    return list(zip(*(to_values(f, t) for f, t in zip(fields, side.types))))
+
+
+def batches_of(rows: list[Row], types: Types, names: Sequence[str]) -> Batches:
+    """Python rows as carried batches."""
+    for start in range(0, len(rows), ROWS_PER_BATCH):
+        part = rows[start : start + ROWS_PER_BATCH]
+        if not types:
+            yield pa.RecordBatch.from_arrays(
+                [pa.array([1] * len(part), pa.int32())], names=[NOTHING]
+            )
+            continue
+        arrays = [_carried(list(v), t) for v, t in zip(zip(*part), types)]
+        yield pa.RecordBatch.from_arrays(arrays, names=list(names))
+
+
+@dataclass(frozen=True, slots=True)
+class KeyHash:
+    """Adds a number that is equal where the keys are equal to SQL, however they are written."""
+
+    keys: tuple[e.Expression, ...]
+    types: Types
+    names: tuple[str, ...]
+    environment: Environment
+
+    def __call__(self, batches: Batches) -> Batches:
+        catalog = empty()
+        context = Context(catalog, lambda node: compile_plan(catalog, node))
+        of_row = context.tuple_of(self.keys)(bare_run(self.environment))
+        canonical = row_keys(tuple(Field("key", key.type) for key in self.keys))
+        used = sorted({c.index for one in self.keys for c in _columns(one)})
+        for batch in batches:
+            rows = _sparse_rows(batch, self.names, self.types, used)
+            try:
+                hashes = [stable_hash(canonical(of_row(row))) for row in rows]
+            except Error as error:
+                raise Failed(error) from None
+            yield pa.RecordBatch.from_arrays(
+                [*batch.columns, pa.array(hashes, arrow_carrier(BIGINT))],
+                names=[*batch.schema.names, KEY],
+            )
+
+
+def stable_hash(key: Row) -> int:
+    """The same number in every process, unlike `hash` of a text."""
+    total = 0
+    for value in key:
+        one = _hash(value)
+        total = (total * 1_000_003 + one) & 0xFFFFFFFFFFFFFFFF
+    return total - (1 << 64) if total >> 63 else total
+
+
+def _hash(value: Any) -> int:
+    if isinstance(value, str):
+        return int.from_bytes(value.encode("utf-8", "surrogatepass"), "big") % 0x1FFFFFFFFFFFFFFF
+    if isinstance(value, bytes):
+        return int.from_bytes(value, "big") % 0x1FFFFFFFFFFFFFFF
+    if isinstance(value, tuple):
+        return stable_hash(value)
+    if isinstance(value, int | float) or hasattr(value, "as_tuple"):
+        return hash(value)  # equal numbers have one hash, of whatever type, in every process
+    return _hash(repr(value))
