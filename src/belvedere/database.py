@@ -33,7 +33,7 @@ from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn import constraints, token
 from belvedere.txn.backup import restore
-from belvedere.txn.border import SNAPSHOT, Committed, Isolation, Participant, Reader
+from belvedere.txn.border import SNAPSHOT, Committed, Isolation, LockRequest, Participant, Reader
 from belvedere.txn.commit.engine import BatchEngine
 from belvedere.txn.engine import Engine
 from belvedere.txn.locks import LockTable
@@ -139,15 +139,17 @@ class Database(ViewHost):
         self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT
     ) -> tuple[T, Committed]:
         at_least = 0
+        locks: tuple[LockRequest, ...] = ()
         for attempt in range(self.config.statement_retries_max, -1, -1):
             transaction = self.begin(isolation, at_least=at_least)
             try:
+                transaction.hold_first(locks)
                 result = function(transaction)
                 return result, transaction.commit()
             except Retry as lost:
                 if not attempt:
                     raise
-                at_least = lost.lost_to
+                at_least, locks = lost.lost_to, transaction.locks_to_retry(lost)
             except Unavailable as error:
                 retry = failpoints.armed and failpoints.planted("retry_unknown")
                 if error.sqlstate != "08007" or not retry:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
-from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -13,6 +11,7 @@ import pytest
 from belvedere.errors import Retry, Unavailable
 from belvedere.txn.border import LockRequest
 from belvedere.txn.locks import LockTable
+from tests.txn.deadline import until
 
 WAIT_MS = 20_000
 A = LockRequest("root", b"a")
@@ -47,13 +46,6 @@ class Workers:
             for held in self.table.held()
             if (held.kind, held.key) == request[:2] and held.granted
         ]
-
-
-def until(condition: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + WAIT_MS / 1000
-    while not condition():
-        assert time.monotonic() < deadline, "it never came true"
-        threading.Event().wait(0.0005)
 
 
 def result(future: Future[Any]) -> Any:

@@ -41,7 +41,7 @@ from belvedere.sql.bind.statement import TEXTS
 from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.optimize import optimize
 from belvedere.sql.statements import DataPlan, Prepare
-from belvedere.txn.border import Isolation, Reader, RowChange
+from belvedere.txn.border import Isolation, LockRequest, Reader, RowChange
 from belvedere.txn.constraints import ForeignKeyParticipant
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
@@ -142,9 +142,12 @@ class Session:
         state, record = self.transactions, entry.record
         run = PointRun(entry.convert(parameters), self.services)
         attempts = self.host.config.statement_retries_max
+        locks: tuple[LockRequest, ...] = ()
         while True:
             transaction = self.host.begin(self._isolation(), at_least=state.floor)
             try:
+                if locks:
+                    transaction.hold_first(locks)
                 if transaction.catalog is not entry.catalog or state.defaults_read_only:
                     transaction.rollback()
                     return self._guarded(lambda: self._cached(entry, parameters))
@@ -156,6 +159,7 @@ class Session:
                 if attempts < 0:
                     raise
                 state.floor = max(state.floor, lost.lost_to)
+                locks = transaction.locks_to_retry(lost)
             except BaseException:
                 record.errors += 1
                 raise
@@ -334,9 +338,11 @@ class Session:
         """In a transaction of its own; when it loses a race, nothing was seen and it runs again."""
         state = self.transactions
         attempts = self.host.config.statement_retries_max
+        locks: tuple[LockRequest, ...] = ()
         while True:
             transaction = self.begin_implicit()
             try:
+                transaction.hold_first(locks)
                 result = self._inside(transaction, changes, action)
                 if self.autocommit:
                     state.commit()
@@ -347,6 +353,7 @@ class Session:
                 if attempts < 0:
                     raise
                 state.floor = max(state.floor, lost.lost_to)
+                locks = transaction.locks_to_retry(lost)
             except BaseException:
                 if self.autocommit:
                     state.rollback()

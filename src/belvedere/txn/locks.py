@@ -198,9 +198,9 @@ class LockTable:
             return
         with self._mutex:
             for lock in held:
-                resource = lock if type(lock) is bytes else _resource(lock)  # type: ignore[arg-type]
+                resource = lock if isinstance(lock, bytes) else _resource(lock)
                 queue = self._queues.get(resource)
-                if type(queue) is tuple:
+                if isinstance(queue, tuple):
                     del self._queues[resource]
                     self._acquired[_kind(resource)] += 1
                 elif queue is not None:  # None: given back with the owner's other form of it

@@ -17,7 +17,7 @@ from sortedcontainers import SortedList
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, View
-from belvedere.errors import InvalidInput
+from belvedere.errors import InvalidInput, Retry
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.border import (
     ROOT,
@@ -40,6 +40,7 @@ from belvedere.txn.commit.batch import DerivedRows
 from belvedere.txn.history.merge import merge_scan
 from belvedere.txn.locks import LockTable
 
+DEADLOCK = "40P01"
 NOTHING: frozenset[bytes] = frozenset()
 # Shared and never added to: what a transaction has until it needs one of its own.
 _NO_CHANGES: dict[bytes, RowChange] = {}
@@ -229,6 +230,21 @@ class Transaction:
                 raise _ended()
             self._locks.acquire_root(self.id, key)
             self._held[key] = None
+
+    def locks_to_retry(self, lost: Retry) -> tuple[LockRequest, ...]:
+        """What another attempt should hold first; nothing after a deadlock, which they made."""
+        return () if lost.sqlstate == DEADLOCK else tuple(sorted(self.held_locks))
+
+    def hold_first(self, requests: Sequence[LockRequest]) -> None:
+        """Take these locks before anything is read, and then look at what is published: for another
+        attempt after a lost race. Whoever won it has published before giving the lock away, so
+        this attempt cannot lose to a holder of the same locks again."""
+        for request in requests:
+            self.lock(request)
+        if requests:
+            self._protocol.release(self.snapshot)
+            self.snapshot = self._protocol.snapshot()
+            self._reader = self._protocol.reader(self.snapshot)
 
     def write(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
         """Replace `old`, which the caller read through this transaction, by `new` (None:
