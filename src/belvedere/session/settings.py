@@ -73,6 +73,19 @@ def _tier(text: str) -> Tier:
     return found
 
 
+def _share(text: str) -> float:
+    """Of one core, for the worker of the open store: a setting of all its sessions."""
+    try:
+        share = float(text)
+    except ValueError:
+        share = 0.0
+    if not 0.0 < share <= 1.0:
+        raise InvalidInput(
+            "invalid share", sqlstate="22023", text=text, hint="more than 0, at most 1"
+        )
+    return share
+
+
 def _time_zone(text: str) -> str:
     if text.lower() not in ("utc", "etc/utc", "gmt", "default", "0"):
         raise Unsupported(
@@ -104,6 +117,7 @@ SETTINGS = {
         Setting("transaction_isolation", "repeatable read", isolation, "of this transaction"),
         Setting("transaction_read_only", "off", boolean, "of this transaction"),
         Setting("search_path", '"$user", public', _names, "where unqualified names are looked up"),
+        Setting("maintenance_share", "1", _share, "how much of the time deferred views may take"),
         Setting("application_name", "", str, "the name the client gave itself"),
         Setting("timezone", "UTC", _time_zone, "of TIMESTAMP WITH TIME ZONE"),
         Setting("datestyle", "ISO, MDY", _only("ISO, MDY", "ISO"), "how dates are written"),

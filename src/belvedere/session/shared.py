@@ -34,6 +34,7 @@ from belvedere.txn.border import (
 from belvedere.txn.locks import LockTable
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
+from belvedere.views.deferred import Deferred
 from belvedere.views.keep import Keeper
 
 if TYPE_CHECKING:
@@ -94,6 +95,8 @@ class Host(Protocol):
     def stored_size(self, view: View) -> tuple[int, int]: ...
 
     view_errors: dict[int, Error]
+    maintenance_share: float
+    deferred: Deferred
 
     def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader: ...
 

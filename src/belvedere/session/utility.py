@@ -138,11 +138,16 @@ def _lock_table(session: Session, statement: s.LockTable, _: Sequence[Any]) -> R
 
 # -- settings --------------------------------------------------------------------------------------
 
+SHARE = "maintenance_share"
+"""A setting of the open store, not of the session alone."""
+
 
 def _set(session: Session, statement: s.SetVariable, _: Sequence[Any]) -> Result:
     session.settings.set(statement.name, statement.value, local=statement.local)
     if session.transactions.open is None:
         session.settings.ended(committed=not statement.local)
+    if statement.name.lower() == SHARE:
+        session.host.maintenance_share = session.settings.get(SHARE)
     return Result("SET")
 
 
@@ -150,6 +155,8 @@ def _reset(session: Session, statement: s.ResetVariable, _: Sequence[Any]) -> Re
     session.settings.reset(statement.name)
     if session.transactions.open is None:
         session.settings.ended(committed=True)
+    if statement.name.lower() == SHARE:
+        session.host.maintenance_share = session.settings.get(SHARE)
     return Result("RESET")
 
 

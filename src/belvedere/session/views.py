@@ -25,15 +25,26 @@ from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
+from belvedere.views import stream
 from belvedere.views.core import refused
 from belvedere.views.flip import switch
 from belvedere.views.keep import pinned
 from belvedere.views.read import views_in, with_views
+from belvedere.views.schedule import OPTIONS as SCHEDULE
+from belvedere.views.schedule import schedule_of
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
 
-_OPTIONS = ("maintenance", "placement", "join", "max_lag", "refresh_every", "strict")
+_OPTIONS = (
+    "maintenance",
+    "placement",
+    "join",
+    "max_lag",
+    "refresh_every",
+    "strict",
+    stream.OPTION,
+)
 
 
 def bind_definition(catalog: Catalog, text: str) -> n.Node:
@@ -117,11 +128,23 @@ def set_options(session: Session, edit: Edit, view: View, options: dict[str, str
     A view that was deferred is caught up first, so that little is left for the commit."""
     if session.transactions.explicit:
         raise Unsupported("alter materialized view inside a transaction", hint="commit first")
-    merged = {**view.options, **options}
+    merged = _merged(view.options, options)
     maintenance = _maintenance(merged)
     if view.maintenance is Maintenance.DEFERRED and maintenance is Maintenance.IMMEDIATE:
         session.host.catch_up(view)
     switch(edit, view, maintenance, merged)
+
+
+def _merged(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
+    """The options of a view after ALTER: a schedule takes the place of another one, and an
+    immediate view has none; keep_changes = 'off' ends the keeping."""
+    immediate = given.get("maintenance", "").lower() == Maintenance.IMMEDIATE.value
+    replaced = immediate or given.keys() & set(SCHEDULE)
+    kept = {k: v for k, v in before.items() if not (replaced and k in SCHEDULE)}
+    merged = {**kept, **given}
+    if merged.get(stream.OPTION, "").lower() == "off":
+        del merged[stream.OPTION]
+    return merged
 
 
 def _views_named(catalog: Catalog, text: str) -> tuple[int, ...]:
@@ -141,11 +164,11 @@ def _maintenance(options: dict[str, str]) -> Maintenance:
     for name, only in (("placement", "remote"), ("join", "materialized"), ("strict", "true")):
         if options.get(name, only).lower() != only:
             raise Unsupported(f"{name} = '{options[name]}'", hint=f"leave it at '{only}'")
-    for name in ("max_lag", "refresh_every"):
-        if name in options:
-            raise Unsupported(f"option {name}", hint="deferred views follow as closely as they can")
+    schedule_of(options)
+    if stream.OPTION in options:
+        stream.positions_of(options[stream.OPTION])
     try:
-        return Maintenance(options.get("maintenance", "immediate").lower())
+        maintenance = Maintenance(options.get("maintenance", "immediate").lower())
     except ValueError:
         raise InvalidInput(
             "invalid maintenance",
@@ -153,6 +176,13 @@ def _maintenance(options: dict[str, str]) -> Maintenance:
             hint="use 'immediate' or 'deferred'",
             found=options["maintenance"],
         ) from None
+    if maintenance is Maintenance.IMMEDIATE and options.keys() & set(SCHEDULE):
+        raise InvalidInput(
+            "a schedule is for deferred views",
+            sqlstate="22023",
+            hint="add maintenance = 'deferred', or leave out max_lag and refresh_every",
+        )
+    return maintenance
 
 
 # -- reading ---------------------------------------------------------------------------------------

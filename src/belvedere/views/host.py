@@ -51,6 +51,7 @@ class ViewHost:
     keeper: Keeper
     view_errors: dict[int, Error]
     _worker: Worker | None
+    _share: float = 1.0
     _closed: bool
 
     @property
@@ -178,9 +179,23 @@ class ViewHost:
         """A view's tables at the position the view has reached, and that position."""
         return at_watermark(self.keeper, self.log, transaction, view)
 
+    @property
+    def maintenance_share(self) -> float:
+        """How much of the time the worker may work, at most."""
+        return self._share
+
+    @maintenance_share.setter
+    def maintenance_share(self, share: float) -> None:
+        self._share = share
+        if self._worker is not None:
+            self._worker.share = share
+
     def _start_worker(self) -> None:
         if self._worker is None and self.deferred_views():
             self._worker = Worker(self.deferred, self.visibility, lambda: self._closed)
+            self._worker.share = self._share
+        elif self._worker is not None:
+            self._worker.wake()
 
 
 def _settled(reader: Reader, views: Sequence[View]) -> Iterator[Write]:

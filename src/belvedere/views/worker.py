@@ -26,10 +26,12 @@ SETTLE_S = 1.0
 
 
 class Plan(NamedTuple):
-    """What to do now, and when to look again (None: when something is committed)."""
+    """What to do now, and when to look again (None: when something is committed). `idle`: some
+    group has nothing to do, so that the next commit matters."""
 
     due: frozenset[int]
     look_at: float | None
+    idle: bool = False
 
 
 class Pace:
@@ -45,16 +47,18 @@ class Pace:
     ) -> Plan:
         due: set[int] = set()
         looks: list[float] = []
+        idle = not schedules
         for group, schedule in schedules.items():
             if reached.get(group, -1) >= position:
                 self._pending_since.pop(group, None)
+                idle = True
                 continue
             at = self._due_at(group, schedule, now)
             if at <= now:
                 due.add(group)
             else:
                 looks.append(at)
-        return Plan(frozenset(due), min(looks, default=None))
+        return Plan(frozenset(due), min(looks, default=None), idle)
 
     def _due_at(self, group: int, schedule: Schedule, now: float) -> float:
         period = schedule.period_s
@@ -90,6 +94,7 @@ class Worker:
         self._published = published
         self._ended = ended
         self._stopped = threading.Event()
+        self._woken = threading.Event()
         self.share = 1.0
         self._thread = threading.Thread(target=self._work, name="belvedere views", daemon=True)
         self._thread.start()
@@ -97,7 +102,12 @@ class Worker:
     def join(self) -> None:
         """End, after the batch under way."""
         self._stopped.set()
+        self._woken.set()
         self._thread.join()
+
+    def wake(self) -> None:
+        """Look at the groups again: there may be others now."""
+        self._woken.set()
 
     def _work(self) -> None:
         pace, deferred = Pace(), self._deferred
@@ -113,7 +123,7 @@ class Worker:
                 spent = deferred.clock() - now
                 pace.done(due & schedules.keys(), schedules, deferred.clock(), spent)
                 self._rest(spent)
-            elif not self._sleep(plan.look_at, again_at, position, now):
+            elif not self._sleep(plan, again_at, position, now):
                 return
 
     def _run(self, due: frozenset[int]) -> None:
@@ -130,13 +140,14 @@ class Worker:
         if share < 1.0:
             self._stopped.wait(spent_s * (1 - share) / share)
 
-    def _sleep(
-        self, look_at: float | None, again_at: float | None, position: int, now: float
-    ) -> bool:
+    def _sleep(self, plan: Plan, again_at: float | None, position: int, now: float) -> bool:
         """Wait for what comes first; False when nothing will come any more."""
-        looks = [at for at in (look_at, again_at) if at is not None]
-        if look_at is not None:
-            self._stopped.wait(max(0.0, min(looks) - now))
-            return True
-        timeout = max(0.0, again_at - now) if again_at is not None else None
-        return self._published.wait_past(position, timeout) or timeout is not None
+        looks = [at for at in (plan.look_at, again_at) if at is not None]
+        timeout = max(0.0, min(looks) - now) if looks else None
+        if plan.idle or timeout is None:
+            if self._published.wait_past(position, timeout):
+                return True
+            return timeout is not None and self._deferred.clock() - now >= timeout
+        self._woken.wait(timeout)
+        self._woken.clear()
+        return True
