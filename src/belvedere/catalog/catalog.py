@@ -10,7 +10,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from belvedere.catalog.model import (
     FIRST_USER_ID,
@@ -59,7 +59,7 @@ class Catalog:
         self.version = objects[HEAD_ID].version
         self.compiled: dict[int, object] = {}  # what catalog.relation compiles, kept per object
         self.memo: dict[object, object] = {}  # what depends on several objects: this catalog only
-        self.roots: dict[int, object] = {}  # the same for root keys, which every write asks for
+        self.roots: dict[int, Any] = {}  # the same for root keys, which every write asks for
 
     @property
     def head(self) -> Head:

@@ -22,11 +22,10 @@ RootOf = Callable[[bytes, Row, Reader], bytes]
 
 def root_of(catalog: Catalog, table: int) -> RootOf | None:
     """How to find the root of this table's rows, kept per catalog; None: a row is its own root."""
-    try:
-        return catalog.roots[table]  # type: ignore[return-value]
-    except KeyError:
-        found = catalog.roots[table] = _compile(catalog, table)
-        return found
+    if table not in catalog.roots:
+        catalog.roots[table] = _compile(catalog, table)
+    found: RootOf | None = catalog.roots[table]
+    return found
 
 
 def _compile(catalog: Catalog, table: int) -> RootOf | None:

@@ -74,7 +74,8 @@ def _checked(table: CompiledTable, row: Row) -> bytes:
 
 
 def _lock_root(transaction: Transaction, table: CompiledTable, key: bytes, row: Row) -> None:
-    root = root_of(transaction.snapshot.catalog, table.table.id)
+    catalog, id_ = transaction.snapshot.catalog, table.table.id
+    root = catalog.roots[id_] if id_ in catalog.roots else root_of(catalog, id_)
     if root is not None:
         key = root(key, row, transaction)
     transaction.lock_root(key)
