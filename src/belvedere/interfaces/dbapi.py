@@ -49,6 +49,7 @@ from belvedere.interfaces.values import (
 from belvedere.plan.fields import Fields
 from belvedere.session.result import Result
 from belvedere.session.session import Session
+from belvedere.session.subscription import Subscription, subscribe
 from belvedere.types import Row
 
 if TYPE_CHECKING:
@@ -142,6 +143,19 @@ class Connection:
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Cursor:
         return Cursor(self).executemany(sql, parameters)
+
+    def subscribe(
+        self, view: str, from_position: int | None = None, *, timeout_s: float | None = None
+    ) -> Subscription:
+        """The changes of a materialized view after a position, or from now on: an iterator of
+        (position, row, weight). It ends when none came for `timeout_s`; None: it waits."""
+        with self._lock:
+            self._require_open()
+            session = Session(self._store.shared)
+            try:
+                return subscribe(session, view, from_position, timeout_s, translated)
+            except errors.Error as error:
+                raise translated(error) from error
 
     def commit(self) -> None:
         with self._lock:

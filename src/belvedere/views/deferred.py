@@ -68,6 +68,7 @@ class Deferred:
         self._troubles: dict[int, _Trouble] = {}
         self._claims: dict[int, _Seen] = {}
         self._mutex = threading.Lock()
+        self._moved = threading.Condition()
 
     @property
     def catalog(self) -> Catalog:
@@ -160,6 +161,15 @@ class Deferred:
                 self._troubles.pop(view.id, None)
                 self._errors.pop(view.id, None)
                 self.of(view).note(batch.changes, batch.seconds.get(view.id, 0.0), lag)
+
+        if written:
+            with self._moved:
+                self._moved.notify_all()
+
+    def wait_moved(self, timeout_s: float) -> None:
+        """Block until a batch is written, or the time is up."""
+        with self._moved:
+            self._moved.wait(timeout_s)
 
     def _failed(self, view: View, error: Error, now: float) -> None:
         if is_dropped(self.catalog.objects.get(view.id, view)):

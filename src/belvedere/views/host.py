@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TypeVar
 
 import msgspec
@@ -34,10 +34,11 @@ from belvedere.views.delta import Wish
 from belvedere.views.keep import Keeper
 from belvedere.views.pending import at_watermark, required_position, with_pending
 from belvedere.views.schedule import group_for, schedule_of
-from belvedere.views.stream import OPTION, stream_start
+from belvedere.views.stream import OPTION, kept_positions, stream_start, trimmed
 from belvedere.views.watermarks import deferred_views, watermark_write
 from belvedere.views.worker import Worker
 
+TRIMMED_ENTRIES_MAX = 10_000
 T = TypeVar("T")
 
 
@@ -179,6 +180,15 @@ class ViewHost:
         """A view's tables at the position the view has reached, and that position."""
         return at_watermark(self.keeper, self.log, transaction, view)
 
+    def trim_streams(self) -> None:
+        """Forget changes of views that are older than the views keep them."""
+        position = self.position
+        for view in self.catalog.views:
+            kept = kept_positions(view)
+            if kept is not None and position > kept:
+                forget = partial(_trimmed, view.id, position - kept)
+                self.commits.derive(forget)
+
     @property
     def maintenance_share(self) -> float:
         """How much of the time the worker may work, at most."""
@@ -196,6 +206,10 @@ class ViewHost:
             self._worker.share = self._share
         elif self._worker is not None:
             self._worker.wake()
+
+
+def _trimmed(view: int, through: int, reader: Reader) -> Sequence[Write]:
+    return trimmed(reader, view, through, TRIMMED_ENTRIES_MAX)
 
 
 def _settled(reader: Reader, views: Sequence[View]) -> Iterator[Write]:

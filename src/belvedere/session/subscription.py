@@ -1,0 +1,215 @@
+"""A stream of a view's own changes: `con.subscribe(view, from_position)`.
+
+    with con.subscribe("totals") as changes:
+        for position, row, weight in changes:
+            ...                                  # weight 1: the row came; -1: it went
+
+The changes after a position, in order of positions, then those to come: the rows of one position
+are given together, those that went before those that came. A subscriber that goes on later says the
+position it had; one that stayed away longer than the view keeps its changes is told so, and reads
+the view again.
+
+Runs in the thread of whoever iterates. `close` may come from any thread.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, NamedTuple, Self
+
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Maintenance, View
+from belvedere.errors import Error, InvalidInput, Unavailable
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.run import Rows
+from belvedere.txn.border import Reader
+from belvedere.types import Row
+from belvedere.views import stream
+from belvedere.views.flip import switch
+from belvedere.views.watermarks import position_of
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+LOOK_S = 0.25
+"""How long to sleep at most before looking again: for what nobody announces."""
+
+
+class ViewChange(NamedTuple):
+    """`weight` copies of `row` came to the view at `position`, or went when it is negative."""
+
+    position: int
+    row: Row
+    weight: int
+
+
+class Subscription:
+    """Made by `subscribe`. `position` is where it has got to: what a later one goes on from."""
+
+    def __init__(
+        self,
+        session: Session,
+        view: View,
+        position: int,
+        timeout_s: float | None,
+        clock: Callable[[], float] = time.monotonic,
+        shown: Callable[[Error], Exception] = lambda error: error,
+    ) -> None:
+        """`shown` is how the door shows an error."""
+        self.position = position
+        self._shown = shown
+        self._session = session
+        self._view = view
+        self._timeout_s = timeout_s
+        self._clock = clock
+        self._ready: deque[ViewChange] = deque()
+        self._read = position
+        self._closed = threading.Event()
+
+    def __iter__(self) -> Iterator[ViewChange]:
+        return self
+
+    def __next__(self) -> ViewChange:
+        """The next change; ends when none came for the timeout, or after `close`."""
+        if not self._ready:
+            self._ready.extend(self._fetch(self._timeout_s))
+        if not self._ready or self._closed.is_set():
+            raise StopIteration
+        change = self._ready.popleft()
+        if not self._ready:
+            self.position = self._read
+        elif self._ready[0].position > change.position:
+            self.position = change.position
+        return change
+
+    def poll(self, timeout_s: float | None = 0.0) -> list[ViewChange]:
+        """All changes there are, waiting for some when there are none yet; None: for ever."""
+        found = [*self._ready, *([] if self._ready else self._fetch(timeout_s))]
+        self._ready.clear()
+        self.position = self._read
+        return found
+
+    def close(self) -> None:
+        """End it; whoever waits for changes gets none."""
+        self._closed.set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    # -- the work -----------------------------------------------------------------------------
+
+    def _fetch(self, timeout_s: float | None) -> list[ViewChange]:
+        deadline = None if timeout_s is None else self._clock() + timeout_s
+        while not self._closed.is_set():
+            seen = self._session.host.position
+            try:
+                found = self._look()
+            except Error as error:
+                shown = self._shown(error)
+                raise shown from (None if shown is error else error)
+            if found:
+                return found
+            left = LOOK_S if deadline is None else deadline - self._clock()
+            if left <= 0:
+                break
+            self._wait(seen, min(left, LOOK_S))
+        return []
+
+    def _wait(self, seen: int, timeout_s: float) -> None:
+        host = self._session.host
+        if self._view.maintenance is Maintenance.DEFERRED:
+            host.deferred.wait_moved(timeout_s)
+        elif not host.visibility.wait_past(seen, timeout_s):
+            self._closed.wait(timeout_s / 10)  # the store may have ended
+
+    def _look(self) -> list[ViewChange]:
+        """What is there after what was read so far."""
+        with self._session.host.begin() as reader:
+            view = reader.catalog.get(self._view.id)
+            kept = stream.first_of(reader, self._view.id)
+            if not isinstance(view, View) or kept is None:
+                raise Unavailable(
+                    "the changes of this view are no longer kept",
+                    sqlstate="55000",
+                    hint="it was dropped or replaced, or keep_changes was set to 'off'",
+                    view=self._view.name,
+                )
+            require_kept(kept, self._read, view)
+            entries = stream.entries(reader, view.id, self._read)
+            reached = position_of(reader, view) if view.group else reader.position
+            found = list(self._changes(reader, view, entries)) if entries else []
+            self._read = max(self._read, reached or 0)
+            if not found:
+                self.position = self._read
+            return found
+
+    def _changes(
+        self, reader: Reader, view: View, entries: Sequence[stream.Entry]
+    ) -> Iterator[ViewChange]:
+        catalog = reader.catalog
+        rows = compile_plan(catalog, self._session.host.keeper.reading(catalog, view))
+        state = stream.undone(reader, entries)
+        for entry in entries:
+            before, after = stream.done(state, entry)
+            went = self._rows(rows, reader, view, before)
+            came = self._rows(rows, reader, view, after)
+            for row, weight in stream.difference(went, came):
+                yield ViewChange(entry.position, row, weight)
+
+    def _rows(
+        self, rows: Rows, reader: Reader, view: View, state: dict[bytes, bytes | None]
+    ) -> list[Row]:
+        only = stream.OnlyKeys(reader, view.id, state)
+        return list(rows(self._session.new_run(only, ())))
+
+
+def subscribe(
+    session: Session,
+    name: str,
+    from_position: int | None = None,
+    timeout_s: float | None = None,
+    shown: Callable[[Error], Exception] = lambda error: error,
+) -> Subscription:
+    """The changes of a view after a position (None: from now on). A view that does not keep its
+    changes does so from now on."""
+    schema, _, last = name.rpartition(".")
+    view = session.host.catalog.expect(View, last, schema or "public")
+    if stream.OPTION not in view.options:
+        options = {**view.options, stream.OPTION: str(stream.KEPT_POSITIONS)}
+        session.host.change_schema(lambda edit: _keep(edit, view, options))
+        view = session.host.catalog.expect(View, last, schema or "public")
+    with session.host.begin() as reader:
+        kept = stream.first_of(reader, view.id)
+        assert kept is not None, "a view that keeps its changes says from where on"
+        at = position_of(reader, view) if view.group else reader.position
+        position = from_position if from_position is not None else at
+        assert position is not None
+        require_kept(kept, position, view)
+    return Subscription(session, view, position, timeout_s, shown=shown)
+
+
+def _keep(edit: Edit, view: View, options: dict[str, str]) -> None:
+    now = edit.catalog.expect(View, view.name, _schema_name(edit, view))
+    switch(edit, now, now.maintenance, {**now.options, **options})
+
+
+def _schema_name(edit: Edit, view: View) -> str:
+    return next(schema.name for schema in edit.catalog.schemas if schema.id == view.schema)
+
+
+def require_kept(kept: int, position: int, view: View) -> None:
+    if position < kept:
+        raise InvalidInput(
+            "position is no longer kept for this view",
+            sqlstate="22023",
+            hint="read the view, and subscribe from the position it was read at",
+            view=view.name,
+            position_wanted=position,
+            first=kept,
+        )
