@@ -445,9 +445,9 @@ class Edit:
         self._require_unused(table, cascade)
         for index in self.catalog.indexes_of(id_):
             self.mark_dropped(index)
-        for column in table.columns:
-            if column.sequence is not None:
-                self.drop_sequence(column.sequence)
+        for item in tuple(self.catalog.objects.values()):
+            if isinstance(item, Sequence) and item.owner == id_:
+                self.drop_sequence(item.id)
         self.mark_dropped(table)
 
     def _require_unused(self, table: Table, cascade: bool) -> None:

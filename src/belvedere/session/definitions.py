@@ -323,8 +323,6 @@ def drop(edit: Edit, statement: d.Drop) -> None:
 def _drop_one(edit: Edit, found: Any, cascade: bool) -> None:
     match found:
         case Table():
-            for sequence in _owned(edit.catalog, found):
-                edit.drop_sequence(sequence.id)
             edit.drop_table(found.id, cascade=cascade)
         case Sequence():
             edit.drop_sequence(found.id)

@@ -125,14 +125,13 @@ def _lock_table(session: Session, statement: s.LockTable, _: Sequence[Any]) -> R
     transaction = session.transactions.open
     if transaction is None or (session.autocommit and not session.transactions.explicit):
         raise InvalidInput("LOCK TABLE can only be used in transaction blocks", sqlstate="25P01")
-    if statement.nowait:
-        raise Unsupported("LOCK TABLE NOWAIT")
     for name in statement.names:
         item = transaction.catalog.find(name.name, name.schema or "public")
         if item is None:
             raise InvalidInput("table does not exist", sqlstate="42P01", name=str(name))
         shared = "share" in statement.mode and "exclusive" not in statement.mode
-        transaction.lock(LockRequest("table", item.id.to_bytes(4), int(shared)))
+        request = LockRequest("table", item.id.to_bytes(4), int(shared))
+        transaction.lock(request, 0 if statement.nowait else None)
     return Result("LOCK TABLE")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from msgspec.structs import replace
 
@@ -19,11 +19,15 @@ from belvedere.sql.parse.forms import QueryForm
 from belvedere.sql.parse.text import render
 from belvedere.types import Kind
 
+Placed = Callable[[d.QualifiedName], d.QualifiedName]
+"""A name with its schema."""
+
 
 def bind_definition(
     catalog: Catalog, texts: Texts, schema: str, tree: d.Definition
 ) -> d.Definition:
     """The definition with its expressions checked, and filled in where only binding can tell."""
+    tree = _in_schema(tree, schema)
     match tree:
         case d.CreateTable():
             return _create_table(catalog, texts, tree)
@@ -33,6 +37,48 @@ def bind_definition(
             return _alter_table(catalog, texts, schema, tree)
         case _:
             return tree
+
+
+def _in_schema(tree: d.Definition, schema: str) -> d.Definition:
+    """The definition with its names in the current schema, where they say no other."""
+
+    def placed(name: d.QualifiedName) -> d.QualifiedName:
+        return name if name.schema is not None else d.QualifiedName(schema, name.name)
+
+    match tree:
+        case d.Drop() | d.Alter() if tree.kind == "schema":
+            return tree
+        case d.CreateTable():
+            constraints = tuple([_with_parent(one, placed) for one in tree.constraints])
+            return replace(tree, name=placed(tree.name), constraints=constraints)
+        case d.Alter():
+            actions = tuple([_in_action(one, placed) for one in tree.actions])
+            return replace(tree, name=placed(tree.name), actions=actions)
+        case d.Drop() | d.Truncate():
+            return replace(tree, names=tuple([placed(one) for one in tree.names]))
+        case d.CreateIndex():
+            return replace(tree, table=placed(tree.table))
+        case d.CreateSequence() | d.AlterSequence() | d.MaintainView():
+            return replace(tree, name=placed(tree.name))
+        case _:
+            return tree
+
+
+def _in_action(action: d.AlterAction, placed: Placed) -> d.AlterAction:
+    match action:
+        case d.AddColumn():
+            made = tuple([_with_parent(one, placed) for one in action.constraints])
+            return replace(action, constraints=made)
+        case d.AddConstraint():
+            return d.AddConstraint(_with_parent(action.constraint, placed))
+        case _:
+            return action
+
+
+def _with_parent(constraint: d.Constraint, placed: Placed) -> d.Constraint:
+    if isinstance(constraint, d.ForeignKeyDefinition):
+        return replace(constraint, parent=placed(constraint.parent))
+    return constraint
 
 
 # -- CREATE TABLE ----------------------------------------------------------------------------------
@@ -188,6 +234,8 @@ def _alter_action(
 
 def bind_query_form(binder: Binder, tree: QueryForm) -> d.Definition:
     """The query bound, its columns named and typed, its text with every * spelled out."""
+    if tree.name.schema is None:
+        tree = replace(tree, name=d.QualifiedName(binder.schema, tree.name.name))
     plan = binder.rules.query(binder, tree.query, None, {}, False)
     if binder.parameters:
         raise InvalidInput("there is no parameter in a definition", sqlstate="42P02")

@@ -24,7 +24,9 @@ from belvedere.sql.bind.scope import (
 )
 from belvedere.sql.parse import tree as t
 from belvedere.sql.parse.script import parse_script
+from belvedere.sql.parse.text import quote
 
+PUBLIC = "public"
 _KINDS = {
     "inner": n.JoinKind.INNER,
     "cross": n.JoinKind.INNER,
@@ -114,6 +116,9 @@ def named_relation(binder: Binder, name: tuple[str, ...], at: int) -> Relation:
         names = tuple(field.name for field in fields)
         return source_relation(n.VirtualScan(schema, own, fields), own, names, schema)
     found = find_object(binder, schema, own)
+    if len(name) == 1 and schema != PUBLIC and found is not None:
+        # A view keeps its text, which has to mean the same under every search path.
+        binder.stars[at] = (at + 1, f"{quote(schema)}.{quote(own)}")
     match found:
         case Table() | View():
             return _stored(found, own, schema)
@@ -182,10 +187,10 @@ def _plain_view(binder: Binder, view: PlainView, schema: str) -> Relation:
         raise InvalidInput("infinite recursion in view", sqlstate="42P17", name=view.name)
     tree = parse_script(view.definition)[0].tree
     assert isinstance(tree, t.Query)
-    before, stars = binder.views, binder.stars
-    binder.views, binder.stars = (*before, view.id), {}
+    before = binder.views, binder.stars, binder.schema
+    binder.views, binder.stars, binder.schema = (*binder.views, view.id), {}, PUBLIC
     node = binder.rules.query(binder, tree, None, {}, False)
-    binder.views, binder.stars = before, stars
+    binder.views, binder.stars, binder.schema = before
     names = tuple(column.name for column in view.columns) or tuple(f.name for f in node.fields)
     return source_relation(_named_fields(node, names), view.name, names, schema)
 
