@@ -38,10 +38,15 @@ from belvedere.txn.commit.engine import BatchEngine
 from belvedere.txn.engine import Engine
 from belvedere.txn.locks import LockTable
 from belvedere.txn.recovery import OpenStore, open_directory, open_memory
+from belvedere.txn.row.engine import CellEngine, Cells
+from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
 from belvedere.views.build import fill_index, unfinished
+from belvedere.views.cells import cell_participants
+from belvedere.views.cells import fill_index as fill_cell_index
+from belvedere.views.cells import fill_view as fill_cell_view
 from belvedere.views.host import ViewHost
 from belvedere.views.keep import Bind, Keeper, no_queries
 from belvedere.views.rekey import CompileExpression, index_participants, no_expressions
@@ -57,7 +62,7 @@ class Database(ViewHost):
 
     def __init__(
         self,
-        opened: OpenStore,
+        opened: OpenStore | Cells,
         config: Config,
         *,
         random: Callable[[int], bytes] = os.urandom,
@@ -72,13 +77,7 @@ class Database(ViewHost):
         self.keeper = Keeper(bind, self._index_participants)
         self.view_errors: dict[int, Error] = {}
         self._worker: Worker | None = None
-        self.engine: Engine = BatchEngine(
-            opened,
-            config,
-            clock_us=clock_us,
-            participants_for=self.participants_for,
-            housekeeping=self._trim_by_itself,
-        )
+        self.engine = self._engine(opened, clock_us, random)
         self.commits = self.engine.commits
         self.log = self.engine.log
         self.visibility = self.engine.visibility
@@ -117,6 +116,27 @@ class Database(ViewHost):
         db._start_worker()
         return db
 
+    @staticmethod
+    def on_cells(
+        cells: Cells,
+        config: Config | None = None,
+        *,
+        random: Callable[[int], bytes] = os.urandom,
+        compile_expression: CompileExpression = no_expressions,
+        bind: Bind = no_queries,
+    ) -> Database:
+        """A node on a row-atomic store, which any number of others may use at the same time. The
+        store is not closed with it."""
+        db = Database(
+            cells,
+            config or Config(),
+            random=random,
+            compile_expression=compile_expression,
+            bind=bind,
+        )
+        db._start_worker()
+        return db
+
     # -- transactions -------------------------------------------------------------------------
 
     def begin(
@@ -127,6 +147,8 @@ class Database(ViewHost):
             raise Unavailable("the database is closed", sqlstate="08003")
         if at_least:
             self.engine.reach(at_least, wait_s)
+        if isolation.validates_reads:
+            self.engine.require_isolation(isolation)
         return Transaction(
             self.commits, self.locks, self.participants_for, next(self._suffixes), isolation
         )
@@ -167,7 +189,8 @@ class Database(ViewHost):
     def participants_for(
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]:
-        views = self.keeper.participants(catalog, relations, self.log)
+        views_of = cell_participants if self.engine.row_atomic else Keeper.participants
+        views = views_of(self.keeper, catalog, relations, self.log)
         return (*participants(catalog, relations, self._compile_expression), *views)
 
     def _index_participants(
@@ -203,12 +226,9 @@ class Database(ViewHost):
         """Fill an index or view and let it be read; on failure drop all that were made with it."""
         try:
             item = self.catalog.get(id_)
-            if isinstance(item, Index) and item.state is State.BUILDING:
-                fill_index(self.commits, self.catalog, item, self._compile_expression)
-            elif isinstance(item, View) and item.state is State.BUILDING:
-                self._fill_view(item)
-            else:
+            if not isinstance(item, Index | View) or item.state is not State.BUILDING:
                 return
+            self._fill(item)
             self.change_schema(lambda edit: edit.set_state(id_, State.READY))
         except BaseException:
             self._drop_unfinished(made)
@@ -283,6 +303,7 @@ class Database(ViewHost):
         """Trim when the log is twice as long as it has to be, so that trimming stays rare."""
         if self.position - self.log.first > 2 * self.config.log_retention_records_min:
             self.trim()
+        self.trim_streams()
 
     def _forget_dropped(self) -> None:
         floor = self.engine.dropped_floor()
@@ -323,6 +344,33 @@ class Database(ViewHost):
         self.close()
 
     # -- wiring -------------------------------------------------------------------------------
+
+    def _engine(
+        self, opened: OpenStore | Cells, clock_us: Callable[[], int], random: Callable[[int], bytes]
+    ) -> Engine:
+        config, participants_for = self.config, self.participants_for
+        if isinstance(opened, Cells):
+            return CellEngine(
+                opened, config, clock_us=clock_us, participants_for=participants_for, random=random
+            )
+        return BatchEngine(
+            opened,
+            config,
+            clock_us=clock_us,
+            participants_for=participants_for,
+            housekeeping=self._trim_by_itself,
+        )
+
+    def _fill(self, item: Index | View) -> None:
+        commits = self.commits
+        if isinstance(commits, RowCommit) and isinstance(item, Index):
+            fill_cell_index(commits, self.begin, item.id, self._compile_expression)
+        elif isinstance(commits, RowCommit):
+            fill_cell_view(commits, self.begin, self.keeper, item.id)
+        elif isinstance(item, Index):
+            fill_index(commits, self.catalog, item, self._compile_expression)
+        else:
+            self._fill_view(item)
 
 
 def participants(

@@ -33,6 +33,7 @@ from belvedere.database import Database
 from belvedere.kv.batch import Pair
 from belvedere.txn import rows
 from belvedere.txn.border import Committed, Reader
+from belvedere.txn.commit.engine import BatchEngine
 from belvedere.txn.transaction import Transaction
 from belvedere.types import BIGINT, TEXT, Row, SqlType
 
@@ -159,4 +160,11 @@ def put(database: Database, name: str, *new: Row) -> Committed:
 
 def key_space(database: Database) -> dict[bytes, bytes]:
     """Every row of every relation: base and derived."""
-    return dict(pairs(database.store.scan(b"\x10", b"\x11")))
+    with database.begin() as reader:
+        return dict(pairs(reader.scan(b"\x10", b"\x11")))
+
+
+def undo_entries(database: Database) -> int:
+    """How many old rows are kept in memory for open snapshots: none on a store of versions."""
+    engine = database.engine
+    return len(engine.visibility.undo) if isinstance(engine, BatchEngine) else 0

@@ -25,6 +25,7 @@ from tests.txn.shop import (
     put,
     scan,
     table,
+    undo_entries,
     update,
 )
 
@@ -122,7 +123,8 @@ def test_several_snapshots_each_see_their_own_past(shop: Database) -> None:
         for number in order:
             assert get(readers[number], "product", 1) == (1, f"v{number}")
             readers[number].rollback()
-    assert len(shop.visibility.undo) == 0
+    assert shop.visibility.open_count == 0
+    assert undo_entries(shop) == 0
 
 
 # -- own writes -------------------------------------------------------------------------------

@@ -96,6 +96,19 @@ class KeyCodec:
         space |= {"DECODE_ERRORS": DECODE_ERRORS, "Corruption": Corruption}
         return compile_function("decode", "key", body, space)
 
+    @cached_property
+    def first_end(self) -> Callable[[bytes], int]:
+        """Where the first column of a key, or of a bound of a range, ends. Corruption when there is
+        no whole first column."""
+        lines = ["if not key.startswith(PREFIX): raise ValueError", f"p = {len(self.prefix)}"]
+        lines += _read_source(0, self.columns[0], self._parts[0])
+        lines += ["if p > len(key): raise ValueError", "return p"]
+        body = ["try:", *indent(lines), "except DECODE_ERRORS as error:"]
+        body += ["    raise Corruption('key has no first column', key=key.hex()) from error"]
+        space = CONSTANTS | {"PREFIX": self.prefix}
+        space |= {"DECODE_ERRORS": DECODE_ERRORS, "Corruption": Corruption}
+        return compile_function("first_end", "key", body, space)
+
     def encode_prefix(self, values: Row) -> bytes:
         """What every key starts with whose first columns have these values."""
         count = len(values)

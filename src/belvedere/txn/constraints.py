@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.graph import children_of
+from belvedere.catalog.graph import children_of, root_path
 from belvedere.catalog.model import ForeignKey, State, Table
 from belvedere.catalog.relation import compiled_index, compiled_table
 from belvedere.errors import InvalidInput
@@ -23,6 +23,9 @@ from belvedere.types import Row
 
 TableAndKey = tuple[int, str]
 """The id of a table and the name of one of its foreign keys."""
+
+MANY = 1_000
+"""From so many changes on, parents are looked up many at a time."""
 
 CHILDREN, PARENT = 1, 2
 """Sides of the guard on a parent row: only children and their parent exclude each other."""
@@ -88,12 +91,15 @@ class ForeignKeyParticipant:
         self._parent_key = parent_key(catalog, key)
         assert key.index is not None
         self._children = compiled_index(catalog, key.index)
+        above = root_path(catalog, catalog.table(key.parent))
+        self._guarded = root_path(catalog, child) != (key, *above)
         self.deferrable = key.deferrable
         self.initially_deferred = key.initially_deferred
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
-        """Children and their parent exclude each other: guards with two sides on the parent row."""
-        for change in changes:
+        """Children and their parent exclude each other: guards with two sides on the parent row.
+        On the way to the root none is needed: parent and child have the same root lock."""
+        for change in changes if self._guarded else ():
             if change.relation == self._child.table.id and change.new is not None:
                 parent = self._parent_key(self._child.decode(change.new), reader)
                 if parent is not None:
@@ -104,11 +110,43 @@ class ForeignKeyParticipant:
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
         if failpoints.armed and failpoints.planted("foreign_key_at_snapshot"):
             return
+        if len(changes) >= MANY:
+            self._require_parents(changes, reader)
         for change in changes:
+            if len(changes) >= MANY and change.old is None:
+                continue
             if change.relation == self._child.table.id and change.new is not None:
                 self._require_parent(self._child.decode(change.new), reader)
             if change.relation == self._key.parent and self._leaves(change):
                 self._require_no_children(change, reader)
+
+    def _require_parents(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        """The parents of all new rows: each is looked up once, many at a time."""
+        child, width = self._child, len(self._child.table.columns)
+        project, slots = child.layout.projector(self._key.columns), self._key.columns
+        prefix = child.start
+        wanted = {
+            project(new)
+            for key, old, new, *_ in changes
+            if old is None and new is not None and key.startswith(prefix)
+        }
+        keys: dict[bytes, Row] = {}
+        for values in wanted:
+            if None in values:
+                continue
+            row = [None] * width
+            for slot, value in zip(slots, values):
+                row[slot] = value
+            parent = self._parent_key(tuple(row), reader)
+            if parent is None:
+                raise self._violated("the parent row does not exist", values)
+            keys[parent] = values
+        parents = list(keys)
+        for start in range(0, len(parents), MANY):
+            batch = parents[start : start + MANY]
+            for parent, value in zip(batch, reader.multi_get(batch), strict=True):
+                if value is None:
+                    raise self._violated("the parent row does not exist", keys[parent])
 
     def check_all(self, reader: Reader) -> None:
         """Every row of the child's table has its parent."""

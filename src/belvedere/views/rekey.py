@@ -76,10 +76,19 @@ class RekeyParticipant:
         if not self._index.index.unique:
             return
         for change in changes:
-            for value in (change.old, change.new):
-                entry = self.entry(value) if change.relation == self._table.table.id else None
-                if entry is not None:
-                    yield LockRequest("claim", entry[0])
+            if change.relation != self._table.table.id:
+                continue
+            keys = [self._claimed(value) for value in (change.old, change.new)]
+            if keys[0] != keys[1]:
+                yield from (LockRequest("claim", key) for key in keys if key is not None)
+
+    def _claimed(self, value: bytes | None) -> bytes | None:
+        """The key that no other row may have; NULLs that are distinct collide with nothing."""
+        entry = self.entry(value)
+        if entry is None or not self._index.index.nulls_distinct:
+            return None if entry is None else entry[0]
+        parts = self._index.layout.decode(entry[1])[: self._index.parts]
+        return None if None in parts else entry[0]
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
         """Uniqueness was seen to in `writes`."""

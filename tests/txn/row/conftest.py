@@ -6,23 +6,24 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.txn.row.nodes import RowDatabase
+from belvedere.database import Database
+from tests.txn.row.nodes import open_node
 from tests.txn.shop import create_shop
 
 
 @pytest.fixture
-def shop() -> Iterator[RowDatabase]:
-    with RowDatabase() as opened:
-        create_shop(opened)  # type: ignore[arg-type]
+def shop() -> Iterator[Database]:
+    with open_node() as opened:
+        create_shop(opened)
         yield opened
 
 
 @pytest.fixture
-def memory_shop(shop: RowDatabase) -> RowDatabase:
+def memory_shop(shop: Database) -> Database:
     return shop
 
 
 @pytest.fixture
-def database() -> Iterator[RowDatabase]:
-    with RowDatabase() as opened:
+def database() -> Iterator[Database]:
+    with open_node() as opened:
         yield opened

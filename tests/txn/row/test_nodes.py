@@ -10,6 +10,7 @@ import pytest
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
+from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
@@ -17,7 +18,7 @@ from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Wr
 from belvedere.txn.row import layout, sweep
 from belvedere.txn.row.node import Settings
 from belvedere.txn.transaction import Transaction
-from tests.txn.row.nodes import RowDatabase
+from tests.txn.row.nodes import commits, open_as, open_node
 from tests.txn.shop import create_shop, delete, entries, get, insert, scan, update
 
 SETTINGS = Settings(lease_seconds=3.0, lock_poll_seconds=0.002, close_seconds_min=0.01)
@@ -26,21 +27,21 @@ ACCOUNTS, BALANCE = 5, 100
 
 def test_a_node_sees_what_another_one_committed() -> None:
     store = MemoryCells()
-    first = RowDatabase(store)
-    create_shop(first)  # type: ignore[arg-type]
-    second = RowDatabase(store)
+    first = open_node(store)
+    create_shop(first)
+    second = open_node(store)
     committed = first.run_committed(lambda txn: insert(txn, "product", (1, "a")))[1]
     with second.begin(at_least=committed.position) as reader:
         assert get(reader, "product", 1) == (1, "a")
         assert reader.position == committed.position
-    assert second.commits.outcome(b"nobody") is None
+    assert second.outcome(bytes(16)) is None
     assert second.position == committed.position
 
 
 def test_two_nodes_that_write_one_row_lose_no_update() -> None:
     store = MemoryCells()
-    first, second = RowDatabase(store), RowDatabase(store)
-    create_shop(first)  # type: ignore[arg-type]
+    first, second = open_node(store), open_node(store)
+    create_shop(first)
     first.run(lambda txn: insert(txn, "product", (1, "0")))
     with second.begin(at_least=first.position) as late:
         assert get(late, "product", 1) == (1, "0")
@@ -54,8 +55,8 @@ def test_two_nodes_that_write_one_row_lose_no_update() -> None:
 def test_nodes_insert_one_key_under_different_roots_and_one_wins() -> None:
     """An order's root is its customer, so only the claim of the key keeps two of them apart."""
     store = MemoryCells()
-    first, second = RowDatabase(store), RowDatabase(store)
-    create_shop(first)  # type: ignore[arg-type]
+    first, second = open_node(store), open_node(store)
+    create_shop(first)
     first.run(lambda txn: insert(txn, "customer", (1, "a", "x"), (2, "b", "y")))
     one, two = first.begin(), second.begin(at_least=first.position)
     insert(one, "orders", (7, 1, "one"))
@@ -69,8 +70,8 @@ def test_nodes_insert_one_key_under_different_roots_and_one_wins() -> None:
 
 def test_a_parent_deleted_by_another_node_is_missed_by_its_child() -> None:
     store = MemoryCells()
-    first, second = RowDatabase(store), RowDatabase(store)
-    create_shop(first)  # type: ignore[arg-type]
+    first, second = open_node(store), open_node(store)
+    create_shop(first)
     setup = [("customer", (1, "a", "x")), ("orders", (1, 1, None)), ("product", (5, "p"))]
     for name, row in setup:
         first.run(lambda txn, name=name, row=row: insert(txn, name, row))
@@ -88,7 +89,7 @@ def test_a_parent_deleted_by_another_node_is_missed_by_its_child() -> None:
         other.commit()
 
 
-class Watching(RowDatabase):
+class Watching(Database):
     """Notes the kinds of the locks held while a commit is checked, as a participant of its own."""
 
     held: tuple[str, ...] = ()
@@ -107,7 +108,7 @@ class Watcher:
         return ()
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        rows = [row for row, _ in self._database.commits.run(sweep.held_locks())]
+        rows = [row for row, _ in commits(self._database).run(sweep.held_locks())]
         self._database.held = tuple(layout.LOCK_KINDS[row[1]] for row in rows)
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
@@ -120,16 +121,18 @@ class Watcher:
         ("product", (9, "p"), ("root",)),
         ("customer", (9, "e", "c"), ("root", "claim")),
         ("orders", (9, 1, None), ("root", "claim")),
-        ("line", (9, 1, 5), ("root", "claim", "parent", "parent")),
+        ("line", (9, 1, 5), ("root", "claim", "parent")),
+        ("customer", (9, None, "c"), ("root",)),
     ],
 )
 def test_a_commit_takes_the_locks_it_needs_and_no_more(
     name: str, row: tuple[object, ...], expected: tuple[str, ...]
 ) -> None:
-    """Root of the row, claims of keys the root does not imply, guards of parents."""
-    node = Watching()
+    """Root of the row, claims of keys the root does not imply and of unique values that are there,
+    guards of parents that are not on the way to the root."""
+    node = open_as(Watching)
     setup = [("customer", (1, "a", "x")), ("orders", (1, 1, None)), ("product", (5, "p"))]
-    create_shop(node)  # type: ignore[arg-type]
+    create_shop(node)
     for table_name, each in setup:
         node.run(lambda txn, t=table_name, each=each: insert(txn, t, each))
     node.run(lambda txn: insert(txn, name, row))
@@ -148,8 +151,8 @@ def transfer(txn: Transaction, random: Random) -> None:
 @pytest.mark.parametrize("seed", [1, 2])
 def test_threads_of_three_nodes_keep_the_total_and_lose_no_order(seed: int) -> None:
     store = FaultyCells(MemoryCells(), seed, share=0.0)
-    setup = RowDatabase(store, SETTINGS)
-    create_shop(setup)  # type: ignore[arg-type]
+    setup = open_node(store, SETTINGS)
+    create_shop(setup)
     setup.run(lambda txn: insert(txn, "product", *[(n, str(BALANCE)) for n in range(ACCOUNTS)]))
     setup.run(lambda txn: insert(txn, "customer", *[(n, None, "c") for n in range(3)]))
     store.share = 0.04
@@ -157,12 +160,12 @@ def test_threads_of_three_nodes_keep_the_total_and_lose_no_order(seed: int) -> N
     unknown: list[int] = []
     failures: list[BaseException] = []
 
-    def client(node: RowDatabase, number: int) -> None:
+    def client(node: Database, number: int) -> None:
         random = Random(seed * 100 + number)
         for n in range(8):
             order = number * 100 + n
             try:
-                node.commits.beat()
+                commits(node).beat()
                 node.run(lambda txn: transfer(txn, random))
                 node.run(lambda txn, order=order: insert(txn, "orders", (order, order % 3, None)))
                 done.append(order)
@@ -182,7 +185,7 @@ def test_threads_of_three_nodes_keep_the_total_and_lose_no_order(seed: int) -> N
         thread.join()
     store.share = 0.0
     assert failures == []
-    judge = RowDatabase(store, SETTINGS)
+    judge = open_node(store, SETTINGS)
     with judge.begin(at_least=judge.position) as reader:
         assert sum(int(value) for _, value in scan(reader, "product")) == ACCOUNTS * BALANCE
         orders = {row[0] for row in scan(reader, "orders")}
@@ -195,20 +198,20 @@ def test_threads_of_three_nodes_keep_the_total_and_lose_no_order(seed: int) -> N
 @pytest.mark.parametrize("share", [0.0, 0.02])
 def test_an_index_made_while_other_nodes_write_holds_every_row(share: float) -> None:
     store = FaultyCells(MemoryCells(), 5, share=0.0)
-    first = RowDatabase(store, SETTINGS)
-    create_shop(first)  # type: ignore[arg-type]
+    first = open_node(store, SETTINGS)
+    create_shop(first)
     first.run(lambda txn: insert(txn, "product", *[(n, f"old {n}") for n in range(5)]))
-    nodes = [RowDatabase(store, SETTINGS) for _ in range(2)]
+    nodes = [open_node(store, SETTINGS) for _ in range(2)]
     store.share = share
     started = threading.Barrier(3)
     failures: list[BaseException] = []
 
-    def write(node: RowDatabase, number: int) -> None:
+    def write(node: Database, number: int) -> None:
         started.wait()
         for n in range(12):
             row = (100 * number + n, f"new {n}")
             try:
-                node.commits.beat()
+                commits(node).beat()
                 node.run(lambda txn, row=row: insert(txn, "product", row))
             except Unavailable:
                 continue
@@ -232,9 +235,9 @@ def test_an_index_made_while_other_nodes_write_holds_every_row(share: float) -> 
         assert len(rows) > 5
 
 
-def join_until_answered(store: FaultyCells) -> RowDatabase:
+def join_until_answered(store: FaultyCells) -> Database:
     while True:
         try:
-            return RowDatabase(store, SETTINGS)
+            return open_node(store, SETTINGS)
         except Unavailable:
             continue

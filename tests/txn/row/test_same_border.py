@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from belvedere.database import Database
 from belvedere.errors import Retry, Unsupported
 from belvedere.txn.border import SERIALIZABLE
-from tests.txn.row.nodes import RowDatabase
 from tests.txn.shop import column, insert, put, table_of
 from tests.txn.test_constraints import *  # noqa: F403
 from tests.txn.test_transaction import *  # noqa: F403
@@ -27,16 +27,16 @@ for _name in DIFFERENT:
     del globals()[_name]
 
 
-def test_serializable_is_refused_by_name(shop: RowDatabase) -> None:
+def test_serializable_is_refused_by_name(shop: Database) -> None:
     with pytest.raises(Unsupported, match="serializable isolation is not supported"):
         shop.begin(SERIALIZABLE)
 
 
-def test_a_transaction_under_an_older_catalog_is_told_to_run_again(shop: RowDatabase) -> None:
-    put(shop, "product", (1, "a"))  # type: ignore[arg-type]
+def test_a_transaction_under_an_older_catalog_is_told_to_run_again(shop: Database) -> None:
+    put(shop, "product", (1, "a"))
     txn = shop.begin()
     insert(txn, "product", (2, "a"))
     shop.change_schema(lambda edit: edit.create_table(table_of("other", column("id"))))
     with pytest.raises(Retry, match="catalog changed"):
         txn.commit()
-    put(shop, "product", (2, "a"))  # type: ignore[arg-type]
+    put(shop, "product", (2, "a"))

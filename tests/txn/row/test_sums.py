@@ -8,6 +8,7 @@ import pytest
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.codec import accumulator, keyspace
+from belvedere.database import Database
 from belvedere.errors import Corruption
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Writer
@@ -15,7 +16,7 @@ from belvedere.txn.row import cells, sweep
 from belvedere.txn.row.fold import fold
 from belvedere.txn.row.forget import forget
 from belvedere.txn.row.node import Settings
-from tests.txn.row.nodes import RowDatabase
+from tests.txn.row.nodes import commits, memory, open_as
 from tests.txn.shop import create_shop, delete, insert, table
 
 GROUP = keyspace.row_prefix(5000) + b"all"
@@ -44,7 +45,7 @@ class CountProducts:
                         writer.add(GROUP, b"all", (sign, sign * decode(value)[0]))
 
 
-class CountingDatabase(RowDatabase):
+class CountingDatabase(Database):
     def participants_for(
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]:
@@ -55,12 +56,12 @@ class CountingDatabase(RowDatabase):
 
 def opened(nodes: int) -> list[CountingDatabase]:
     store = MemoryCells()
-    made = [CountingDatabase(store, SETTINGS) for _ in range(nodes)]
-    create_shop(made[0])  # type: ignore[arg-type]
+    made = [open_as(CountingDatabase, store, SETTINGS) for _ in range(nodes)]
+    create_shop(made[0])
     return made
 
 
-def counted(node: RowDatabase) -> tuple[int, ...] | None:
+def counted(node: Database) -> tuple[int, ...] | None:
     with node.begin(at_least=node.position) as reader:
         stored = reader.get(GROUP)
     return None if stored is None else accumulator.decode(stored)[1]
@@ -87,7 +88,7 @@ def test_two_nodes_add_to_one_group_without_waiting_or_conflict() -> None:
     one.commit()
     two.commit()
     assert counted(first) == counted(second) == (2, 3)
-    waits = first.commits.node.counts["lock waits"] + second.commits.node.counts["lock waits"]
+    waits = memory(first).counts["lock waits"] + memory(second).counts["lock waits"]
     assert waits == 0
 
 
@@ -99,26 +100,26 @@ def test_folds_and_vacuum_change_nothing_that_is_read(forgotten: bool) -> None:
         node.run(lambda txn, id_=id_: insert(txn, "product", (id_, "p")))
         past[node.position] = counted(node)
         if id_ % 2:
-            assert node.commits.run(fold(GROUP)) == node.position
-            assert node.commits.run(fold(GROUP)) == 0, "nothing new to fold"
+            assert commits(node).run(fold(GROUP)) == node.position
+            assert commits(node).run(fold(GROUP)) == 0, "nothing new to fold"
     at = node.position
     if forgotten:
-        node.commits.run(forget(node.commits.node, b"\x10", b"\x11", at, at))
+        commits(node).run(forget(memory(node), b"\x10", b"\x11", at, at))
     assert counted(node) == (6, 21)
     if not forgotten:
         for position, expected in past.items():
-            snapshot = node.commits.snapshot()._replace(position=position)
+            snapshot = node.commits.snapshot()._replace(batch=position)
             stored = node.commits.reader(snapshot).get(GROUP)
             assert stored is not None
             assert accumulator.decode(stored)[1] == expected
     node.run(lambda txn: insert(txn, "product", (7, "p")))
     assert counted(node) == (7, 28)
-    assert node.commits.run(sweep.held_locks()) == []
+    assert commits(node).run(sweep.held_locks()) == []
 
 
 def test_a_sum_that_counts_fewer_than_zero_rows_is_never_shown() -> None:
     (node,) = opened(1)
     node.run(lambda txn: insert(txn, "product", (1, "a")))
-    node.commits.fill(node.position, [cells.add(GROUP, b"all", (-1, 0))])
+    commits(node).fill(node.position, [cells.add(GROUP, b"all", (-1, 0))])
     with pytest.raises(Corruption, match="fewer than zero"):
         counted(node)

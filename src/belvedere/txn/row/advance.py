@@ -46,10 +46,24 @@ def snapshot(node: Node, at_least: int = 0) -> Step[int]:
     return (yield from apply_through(node, at_least))
 
 
+def positions_from(node: Node, at_least: int) -> Step[Positions]:
+    """Where the store is, once everything up to `at_least` is in place."""
+    while True:
+        positions, _, _ = yield from read_positions()
+        if positions.applied >= at_least:
+            return positions
+        yield from apply_through(node, at_least)
+
+
+def handed_out() -> Step[int]:
+    """The last position that anybody took."""
+    return layout.number((yield Get(layout.COUNTER_ROW)), layout.NUMBER, layout.COUNTER_ROW)
+
+
 def latest(node: Node) -> Step[int]:
     """A position not older than any commit acknowledged before this began."""
     positions, _, _ = yield from read_positions()
-    counter = layout.number((yield Get(layout.COUNTER_ROW)), layout.NUMBER, layout.COUNTER_ROW)
+    counter = yield from handed_out()
     if positions.applied > counter:
         raise Corruption(
             "row was altered: more was applied than handed out",
@@ -84,7 +98,7 @@ def _help(node: Node, need: int) -> Step[int]:
     upto = min(need, positions.applied + node.settings.log_batch)
     wanted = range(positions.applied + 1, upto + 1)
     rows = tuple(Get(layout.log_row(p, node.settings.lanes)) for p in wanted)
-    reached = positions.applied
+    reached, changed = positions.applied, positions.changed
     for position, cells in zip(wanted, (yield MultiGet(rows))):
         entry = log.read_entry(node, position, cells)
         if entry is None:
@@ -95,8 +109,10 @@ def _help(node: Node, need: int) -> Step[int]:
             break
         yield from apply_entry(node, entry)
         reached = position
+        if entry.record is not None and entry.record.body:
+            changed = position
     if reached > positions.applied:
-        moved = Positions(max(positions.decided, reached), reached)
+        moved = Positions(max(positions.decided, reached), reached, changed)
         yield from _move(node, stored, moved, shared)
     return reached if reached >= need else positions.applied
 
@@ -117,7 +133,9 @@ def decide_through(node: Node, need: int) -> Step[int]:
                 break
             reached = position
         if reached > positions.decided:
-            yield from _move(node, stored, Positions(reached, positions.applied), shared)
+            yield from _move(
+                node, stored, Positions(reached, positions.applied, positions.changed), shared
+            )
 
 
 def _wait_or_close(node: Node, position: int, shared: float) -> Step[None]:

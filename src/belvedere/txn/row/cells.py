@@ -21,7 +21,7 @@ import msgspec
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.cell import Cell, Cells, Mutate, Put
 from belvedere.txn.row import layout
-from belvedere.txn.row.layout import ADD, DELETE, PUT, Record, RowWrite
+from belvedere.txn.row.layout import ADD, DELETE, PUT, SET, Record, RowWrite
 
 MARKER = b"\x00"
 DELTA = b"+"
@@ -66,6 +66,8 @@ def _puts(position: int, write: RowWrite) -> tuple[Put, ...]:
             return tuple(puts)
         case layout.DELETE:
             return (Put(MARKER, position, GONE),)
+        case layout.SET:
+            return (Put(FOLD, position, layout.encode(Sum(write.payload, write.amounts))),)
         case _:
             value = layout.encode(Sum(write.payload, write.amounts))
             return (Put(DELTA, position, value),)
@@ -84,6 +86,11 @@ def delete(row: bytes) -> RowWrite:
 
 def add(row: bytes, payload: bytes, amounts: tuple[int, ...]) -> RowWrite:
     return RowWrite(row, ADD, payload=payload, amounts=amounts)
+
+
+def set_sum(row: bytes, payload: bytes, amounts: tuple[int, ...]) -> RowWrite:
+    """Say what the sum is as of the position it is written at, whatever was added before."""
+    return RowWrite(row, SET, payload=payload, amounts=amounts)
 
 
 def born_of(row: bytes, marker: bytes) -> int | None:
@@ -125,6 +132,18 @@ def read_row(row: bytes, cells: Cells, deltas: Iterable[Cell] = ()) -> Row | Non
     if born is None and (total is None or total.amounts[0] == 0):
         return None
     return Row(columns, total, max(cell.timestamp for cell in newest.values()))
+
+
+def sum_of(row: bytes, cells: Cells) -> Sum | None:
+    """The newest fold among all versions of a row's cells, plus the deltas after it."""
+    folds = [cell for cell in cells if cell.column == FOLD]
+    base, total = -1, None
+    if folds:
+        base, total = folds[0].timestamp, layout.decode(Sum, folds[0].value, row)
+    for cell in cells:
+        if cell.column == DELTA and cell.timestamp > base:
+            total = plus(total, layout.decode(Sum, cell.value, row))
+    return total
 
 
 def plus(left: Sum | None, right: Sum) -> Sum:

@@ -4,14 +4,16 @@
 |---|---|---|
 | 0x20 counter | n | the last position handed out (an increment cell) |
 | 0x20 nodes | n | the last node id handed out (an increment cell) |
-| 0x20 position | p, d | (decided, applied); the shared closing delay in seconds |
+| 0x20 position | p, d | (decided, applied, changed); the shared closing delay in seconds |
 | 0x20 floor | f | Floors: what readers and log readers may no longer ask for |
 | 0x20 catalog | v | the catalog version |
+| 0x20 identity | i | who the store is: format, id and the secret of its tokens |
 | 0x21 kind, key | h | a lock: LockValue. No cell: free |
 | 0x22 lane, position | o, v, a | the log: owner (attempt, or abort), framed Record, applied flag |
 | 0x23 attempt, number | v | a part of a record too large for one cell |
 | 0x24 transaction id | p | the outcome: the position it committed at |
 | 0x25 node id | b | a Heartbeat |
+| 0x01 'consumer/', name | p | the position a consumer of the log has applied |
 | 0x10 ... | 0x00, columns, +, = | data: marker, cells, delta cells, fold cells (see `cells`) |
 
 Timestamps. Data cells carry the position that wrote them. A lock cell carries the id of the attempt
@@ -45,6 +47,7 @@ NODES_ROW = SYSTEM + b"nodes"
 POSITION_ROW = SYSTEM + b"position"
 FLOOR_ROW = SYSTEM + b"floor"
 CATALOG_ROW = SYSTEM + b"catalog"
+IDENTITY_ROW = SYSTEM + b"identity"
 
 NUMBER = b"n"
 POSITIONS = b"p"
@@ -57,6 +60,8 @@ RECORD = b"v"
 APPLIED = b"a"
 OUTCOME = b"p"
 BEAT = b"b"
+IDENTITY = b"i"
+CONSUMED = b"p"
 
 ONLY = 1
 """The timestamp of cells that have no history."""
@@ -95,10 +100,11 @@ class LockValue(msgspec.Struct, frozen=True, array_like=True):
 
 class Positions(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """Every position up to `decided` has a record or an abort marker; every record up to `applied`
-    has all its cells."""
+    has all its cells; `changed` is the last applied one that changed a table."""
 
     decided: int = 0
     applied: int = 0
+    changed: int = 0
 
 
 class Floors(msgspec.Struct, frozen=True, array_like=True, gc=False):
@@ -120,8 +126,9 @@ class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 
 class RowWrite(msgspec.Struct, frozen=True, array_like=True):
-    """One row's new cells. `kind`: PUT, DELETE or ADD. `born`: since which position the row exists
-    (0: since this write); cells that are older belong to an earlier life of the key."""
+    """One row's new cells. `kind`: PUT, DELETE, ADD (a delta) or SET (a fold). `born`: since which
+    position the row exists (0: since this write); cells that are older belong to an earlier life of
+    the key."""
 
     row: bytes
     kind: int
@@ -131,11 +138,12 @@ class RowWrite(msgspec.Struct, frozen=True, array_like=True):
     amounts: tuple[int, ...] = ()
 
 
-PUT, DELETE, ADD = 0, 1, 2
+PUT, DELETE, ADD, SET = 0, 1, 2, 3
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
-    """What a log row holds: enough for anybody to write every cell of the transaction again."""
+    """What a log row holds: enough for anybody to write every cell of the transaction again. `body`
+    is what it changed, for readers of the log; nothing in a record that only brings views along."""
 
     attempt: int
     transaction: bytes
@@ -151,6 +159,7 @@ class Parts(msgspec.Struct, frozen=True, array_like=True, gc=False):
     attempt: int
     count: int
     size: int
+    changes: bool = True
 
 
 Stored = TypeVar("Stored")

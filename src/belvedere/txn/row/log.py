@@ -146,7 +146,9 @@ def read_entry(node: Node, position: int, cells: Cells) -> Entry | None:
     kind, payload = layout.unframe(value, row)
     if kind == layout.IN_PARTS:
         parts = layout.decode(Parts, payload, row)
-        return Entry(position, owner, Record(parts.attempt, b"", 0, parts.count, ()), applied)
+        body = b"elsewhere" if parts.changes else b""
+        stands_for = Record(parts.attempt, b"", 0, parts.count, (), body)
+        return Entry(position, owner, stands_for, applied)
     record = layout.decode(Record, payload, row)
     if owner_of(record.attempt) != owner:
         raise Corruption("row was altered: log record of another owner", row=row.hex())
@@ -183,7 +185,7 @@ def stored_form(node: Node, record: Record) -> Step[bytes]:
         for number, part in enumerate(parts)
     )
     yield Many(puts)
-    stands_for = Parts(record.attempt, len(parts), len(payload))
+    stands_for = Parts(record.attempt, len(parts), len(payload), bool(record.body))
     return layout.frame(layout.IN_PARTS, layout.encode(stands_for))
 
 

@@ -5,6 +5,10 @@ at any moment. Participants are asked for locks at the snapshot and again once t
 key that is not held: all are released and taken together with it), then derive and check at the
 newest rows, which under their locks are those of p-1.
 
+A snapshot's `batch` is the position its cells are read as of; its `position` the last one at or
+below it that changed a table: batches of view maintenance take positions of the log too, but do not
+count as change.
+
 A catalog change is a transaction that writes rows of the catalog relation. When it is committed its
 version is written and the barrier waited for: after that nobody commits under an older catalog, and
 what the change adds can be filled from a snapshot.
@@ -12,6 +16,7 @@ what the change adds can be filled from a snapshot.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 
 import msgspec
@@ -22,6 +27,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.codec import keyspace
 from belvedere.codec.record import encode_record
 from belvedere.errors import Retry, Unavailable, Unsupported
+from belvedere.kv.batch import Write
 from belvedere.kv.cell import Begin, CellStore, Driver, ReplyLost, Step, WorkExpired
 from belvedere.txn.border import (
     Committed,
@@ -33,6 +39,7 @@ from belvedere.txn.border import (
     Reader,
     Snapshot,
 )
+from belvedere.txn.commit.batch import changed_catalog
 from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.row import advance, barrier, commit, layout, locks, log, read, sweep
 from belvedere.txn.row import node as nodes
@@ -41,12 +48,15 @@ from belvedere.txn.row.group import GroupCommit
 from belvedere.txn.row.layout import Record, RowWrite
 from belvedere.txn.row.locks import Held, Lock
 from belvedere.txn.row.node import Settings
-from belvedere.txn.row.reader import Result, RowReader, RowWriter, row_write
+from belvedere.txn.row.reader import Result, RowReader, RowWriter, derived_writes, row_write
+from belvedere.txn.row.wanted import MAINTENANCE, wanted_locks
 from belvedere.txn.schema import CATALOG_KEY
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 LOCK_ROUNDS_MAX = 8
+DERIVE_ROUNDS_MAX = 64
 RECENT_ROWS_MAX = 10_000
+CATALOGS_KEPT = 8
 
 
 class RowCommit:
@@ -69,10 +79,11 @@ class RowCommit:
         self._clock_us = clock_us
         self._participants_for = participants_for
         self._settings = settings
-        self._catalog = catalogs.empty()
+        self._catalogs: dict[int, Catalog] = {}
         self._read_at_least = 0
-        self._want_latest = False
+        self.moved: Callable[[], None] = lambda: None
         self._recent: dict[bytes, int] = {}
+        self._mutex = threading.Lock()
         self.round_trips = 0
         self.node = self.run(nodes.join(settings))
         self._group = GroupCommit(self.run, self.node)
@@ -105,38 +116,50 @@ class RowCommit:
 
     # -- reading ------------------------------------------------------------------------------
 
-    def snapshot(self, at_least: int = 0) -> Snapshot:
-        """Open a snapshot that holds every commit of this node, and `at_least` that position."""
-        if self._want_latest:
-            at = self.look(lambda: advance.latest(self.node))
-            self._want_latest = False
-        else:
-            need = max(at_least, self._read_at_least)
-            at = self.look(lambda: advance.snapshot(self.node, need))
-        self.node.open_snapshot(at)
-        try:
-            return Snapshot(at, at, self._catalog_at(at))
-        except BaseException:
-            self.node.close_snapshot(at)
-            raise
+    def reach(self, at_least: int) -> bool:
+        """Make sure that snapshots from now on hold this position; False when nobody has taken it
+        yet."""
+        if at_least > self._read_at_least:
+            if at_least > self.look(advance.handed_out):
+                return False
+            self._read_at_least = max(self._read_at_least, at_least)
+        return True
+
+    def snapshot(self) -> Snapshot:
+        """Open a snapshot that holds every commit of this node, and what was asked to `reach`."""
+        found = self.published()
+        self.node.open_snapshot(found.batch)
+        return found
+
+    def published(self) -> Snapshot:
+        """What a snapshot would show now."""
+        need = self._read_at_least
+        at = self.look(lambda: advance.positions_from(self.node, need))
+        return Snapshot(at.applied, at.changed, self.catalog_at(at.applied))
+
+    @property
+    def newest(self) -> Snapshot:
+        """Not older than any commit acknowledged anywhere before this call."""
+        self._read_at_least = max(self._read_at_least, self.latest())
+        return self.published()
 
     def release(self, snapshot: Snapshot) -> None:
-        self.node.close_snapshot(snapshot.position)
+        self.node.close_snapshot(snapshot.batch)
 
-    def reader(self, snapshot: Snapshot) -> Reader:
-        opened, at = self._clock(), snapshot.position
+    def reader(self, snapshot: Snapshot) -> RowReader:
+        opened, at = self._clock(), snapshot.batch
 
         def check_age() -> None:
             if self._clock() - opened > self._settings.grace_seconds / 2:
                 self.look(lambda: read.check_floor(at))
 
-        return RowReader(self.look, at, at, snapshot.catalog, check_age)
+        return RowReader(self.look, at, snapshot.position, snapshot.catalog, check_age)
 
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         """Only this node's own recent commits are known before the locks are held."""
         changed = self._recent.get(key, 0)
-        if changed > snapshot.position:
-            raise Retry("row was changed", lost_to=changed, row=key.hex())
+        if changed > snapshot.batch:
+            raise _conflict(changed, key)
 
     def latest(self) -> int:
         """A position not older than any commit acknowledged anywhere before this call."""
@@ -146,21 +169,31 @@ class RowCommit:
         """The position a transaction committed at; None when that is not known."""
         return self.look(lambda: commit.outcome(self.node, transaction))
 
-    def _catalog_at(self, at: int) -> Catalog:
-        start, end = keyspace.relation_range(model.CATALOG_RELATION)
-        reader = RowReader(self.look, at, at, self._catalog)
+    def catalog_at(self, at: int) -> Catalog:
+        """The catalog as of a position; one object for each version."""
+        reader = RowReader(self.look, at, at, catalogs.empty())
         head = reader.get(CATALOG_KEY.encode((model.HEAD_ID,)))
-        if head is None or model.decode(head).version == self._catalog.version:
-            return self._catalog if head is not None else catalogs.empty()
+        version = 0 if head is None else model.decode(head).version
+        known = self._catalogs.get(version)
+        if known is not None:
+            return known
         found = dict(catalogs.empty().objects)
-        for batch in reader.scan(start, end):
+        for batch in reader.scan(*keyspace.relation_range(model.CATALOG_RELATION)):
             for _, value in batch:
                 item = model.decode(value)
                 found[item.id] = item
         loaded = Catalog(found)
-        self.run(barrier.raise_version(loaded.version))
-        self._catalog = loaded
-        return loaded
+        if head is not None:
+            self.run(barrier.raise_version(loaded.version))
+        return self._remember_catalog(version, loaded)
+
+    def _remember_catalog(self, version: int, loaded: Catalog) -> Catalog:
+        with self._mutex:
+            kept = self._catalogs.setdefault(version, loaded)
+            for old in sorted(self._catalogs)[:-CATALOGS_KEPT]:
+                if old != version:
+                    del self._catalogs[old]
+        return kept
 
     # -- committing ---------------------------------------------------------------------------
 
@@ -170,14 +203,16 @@ class RowCommit:
         try:
             position = self._commit(intent, time)
         except Retry as retry:
+            if retry.message == "catalog changed":
+                self._read_at_least = max(self._read_at_least, self.latest())
             self._read_at_least = max(self._read_at_least, retry.lost_to)
-            self._want_latest = self._want_latest or retry.message == "catalog changed"
             raise
         self._read_at_least = max(self._read_at_least, position)
         self._remember(intent, position)
         changed = [c for c in intent.changes if c.relation == model.CATALOG_RELATION]
         if changed:
             self._publish_catalog(intent, position)
+        self.moved()
         return Committed(position, time)
 
     def _remember(self, intent: Intent, position: int) -> None:
@@ -192,7 +227,7 @@ class RowCommit:
         was to be filled after the barrier is then unfinished, and dropped."""
         try:
             self.look(lambda: advance.apply_through(self.node, position))
-            version = self._catalog_at(position).version
+            version = self.catalog_at(position).version
             self.look(lambda: barrier.raise_version(version))
             while not self._passed_barrier(version):
                 self.node.counts["barrier waits"] += 1
@@ -202,19 +237,31 @@ class RowCommit:
     def _passed_barrier(self, version: int) -> bool:
         """The change is committed: a lock held for long is a reason to wait on, not to fail."""
         try:
-            self.look(lambda: barrier.barrier(self.node, version))
+            at = self.look(lambda: barrier.barrier(self.node, version))
         except Retry:
             return False
+        self._read_at_least = max(self._read_at_least, at)
         return True
+
+    def outlast(self) -> None:
+        """Wait until every transaction that holds locks now is over: then a snapshot of this node
+        holds all that did not see what was written before this call."""
+        version = self.newest.catalog.version + 1
+        while not self._passed_barrier(version):
+            self.node.counts["barrier waits"] += 1
 
     def _commit(self, intent: Intent, time: int) -> int:
         relations = frozenset(change.relation for change in intent.changes)
-        participants = self._participants_for(intent.snapshot.catalog, relations)
-        wanted = self._wanted(intent, participants, self.reader(intent.snapshot))
+        catalog = intent.snapshot.catalog
+        if model.CATALOG_RELATION in relations:
+            catalog = changed_catalog(catalog, intent.changes)
+        participants = self._participants_for(catalog, relations)
+        seen = self._showing(intent.snapshot.batch, intent, catalog)
+        wanted = wanted_locks(intent, catalog, participants, seen)
         for _ in range(LOCK_ROUNDS_MAX):
             held = Held(self.node.start_attempt(), intent.snapshot.catalog.version)
             try:
-                record, more = self._prepare(intent, participants, wanted, held, time)
+                record, more = self._prepare(intent, catalog, participants, wanted, held, time)
                 if record is not None:
                     return self._group.complete(held, record)
                 self.run(locks.release(self.node, held))
@@ -223,9 +270,13 @@ class RowCommit:
                 self.node.end_attempt(held.attempt)
         raise Retry("locks needed keep changing")
 
+    def _showing(self, as_of: int | None, intent: Intent, catalog: Catalog) -> RowReader:
+        return RowReader(self.look, as_of, intent.snapshot.position, catalog)
+
     def _prepare(
         self,
         intent: Intent,
+        catalog: Catalog,
         participants: Sequence[Participant],
         wanted: frozenset[LockRequest],
         held: Held,
@@ -233,10 +284,11 @@ class RowCommit:
     ) -> tuple[Record | None, frozenset[LockRequest]]:
         """The record to commit, with every lock held; or the locks that turned out to be
         missing."""
-        record = self.run(commit.prepare(self.node, held, self._work(intent, wanted, time)))
-        newest = RowReader(self.look, None, intent.snapshot.position, intent.snapshot.catalog)
+        work = self._work(intent, catalog, wanted, time)
+        record = self.run(commit.prepare(self.node, held, work))
+        newest = self._showing(None, intent, catalog)
         try:
-            more = self._wanted(intent, participants, newest)
+            more = wanted_locks(intent, catalog, participants, newest)
             if not more <= wanted:
                 return None, more
             return self._derive(intent, participants, newest, record), more
@@ -244,40 +296,17 @@ class RowCommit:
             self.run(locks.release(self.node, held))
             raise
 
-    def _wanted(
-        self, intent: Intent, participants: Sequence[Participant], reader: Reader
-    ) -> frozenset[LockRequest]:
-        """Every lock needed: roots, the catalog, claims of primary keys that no root implies, and
-        what participants ask for."""
-        found = set(intent.locks)
-        roots = {request.key for request in found if request.kind == "root"}
-        for change in intent.changes:
-            if change.relation == model.CATALOG_RELATION:
-                found.add(LockRequest("catalog", b""))
-            elif change.key not in roots and (change.old is None or change.new is None):
-                found.add(LockRequest("claim", change.key))
-        for participant in participants:
-            for request in participant.locks(intent.changes, reader):
-                if request.kind != "parent" or request.key not in roots:
-                    found.add(request)
-        if not found:
-            found = {LockRequest("claim", change.key) for change in intent.changes}
-        return frozenset(found)
-
-    def _work(self, intent: Intent, wanted: Iterable[LockRequest], time: int) -> Work:
-        catalog = intent.snapshot.catalog
+    def _work(
+        self, intent: Intent, catalog: Catalog, wanted: Iterable[LockRequest], time: int
+    ) -> Work:
         logged = [(c.relation, c.key[PREFIX:], c.old, c.new) for c in intent.changes]
         body = encode_record(0, 0, catalog.version, time, intent.transaction, logged)
-        taken = [
-            Lock(layout.lock_row(request.kind, request.key), 1 if request.shared else 0)
-            for request in wanted
-        ]
         return Work(
             intent.transaction,
-            intent.snapshot.position,
-            catalog.version,
-            tuple(taken),
-            tuple(row_write(change.key, change.new) for change in intent.changes),
+            intent.snapshot.batch,
+            intent.snapshot.catalog.version,
+            _lock_rows(wanted),
+            tuple(row_write(catalog, c.key, c.old, c.new) for c in intent.changes),
             body=body,
             time=time,
             seen={change.key: change.seen for change in intent.changes},
@@ -297,8 +326,57 @@ class RowCommit:
         overlay.update(writer.rows())
         after = OverlayReader(newest, overlay, newest.position + 1, newest.catalog)
         for participant in participants:
-            participant.check(intent.changes, after)
+            if getattr(participant, "checks", True):
+                participant.check(intent.changes, after)
         return msgspec.structs.replace(record, writes=record.writes + writer.writes())
+
+    # -- rows that are no changes -------------------------------------------------------------
+
+    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
+        """One record of the log without changes, under the lock of whoever maintains views. State
+        of views is written as additions, so that it does not matter who else adds to it."""
+        for _ in range(DERIVE_ROUNDS_MAX):
+            before = self.newest
+            held = Held(self.node.start_attempt(), before.catalog.version)
+            try:
+                record = self._derived_record(held, before.catalog, make)
+                if record is None:
+                    return
+                self._group.complete(held, record)
+                self.moved()
+                return
+            except Retry as retry:
+                self.node.counts["maintenance tried again"] += 1
+                self._read_at_least = max(self._read_at_least, retry.lost_to)
+            finally:
+                self.node.end_attempt(held.attempt)
+        raise Unavailable("maintenance of views is kept from writing", sqlstate="55P03")
+
+    def _derived_record(
+        self, held: Held, catalog: Catalog, make: Callable[[Reader], Sequence[Write]]
+    ) -> Record | None:
+        taken = _lock_rows([MAINTENANCE])
+        transaction = held.attempt.to_bytes(16)
+        work = Work(transaction, self._read_at_least, catalog.version, taken, ())
+        record = self.run(commit.prepare(self.node, held, work))
+        try:
+            now = self.newest
+            reader = RowReader(self.look, now.batch, now.position, catalog)
+            writes = derived_writes(make(reader), reader)
+            if not writes:
+                self.run(locks.release(self.node, held))
+                return None
+            return msgspec.structs.replace(record, writes=writes, time=self._clock_us())
+        except BaseException:
+            self.run(locks.release(self.node, held))
+            raise
+
+    def sums(self, start: bytes, end: bytes, at: int) -> dict[bytes, tuple[bytes, tuple[int, ...]]]:
+        """Payload and amounts of every sum in a range as of a position, whatever they come to."""
+        found: dict[bytes, tuple[bytes, tuple[int, ...]]] = {}
+        for key, total in self.look(lambda: read.sums(start, end, at)):
+            found[key] = (total.payload, total.amounts)
+        return found
 
     def fill(self, at: int, writes: Sequence[RowWrite]) -> None:
         """Write derived rows as of a snapshot, for something that nobody reads yet: a backfill."""
@@ -309,6 +387,14 @@ class RowCommit:
 def _fill(at: int, record: Record) -> Step[None]:
     yield Begin()
     yield from advance.write_cells(at, record)
+
+
+def _lock_rows(wanted: Iterable[LockRequest]) -> tuple[Lock, ...]:
+    return tuple(Lock(layout.lock_row(each.kind, each.key), each.side) for each in wanted)
+
+
+def _conflict(lost_to: int, key: bytes) -> Retry:
+    return Retry("row was changed", lost_to=lost_to, row=key.hex())
 
 
 def require_supported(isolation: Isolation) -> None:

@@ -13,7 +13,9 @@ from belvedere.errors import Unavailable
 from belvedere.kv.cell import Cells, Get, MultiGet, Scan, Step
 from belvedere.txn.row import cells as data
 from belvedere.txn.row import layout, log
-from belvedere.txn.row.cells import Row
+from belvedere.txn.row.cells import Row, Sum
+
+ROWS_AT_ONCE = 128
 
 
 def rows(keys: Sequence[bytes], as_of: int | None) -> Step[list[Row | None]]:
@@ -52,6 +54,19 @@ def _completed(found: Sequence[tuple[bytes, Cells]], as_of: int | None) -> Step[
         every = [cell for cell in versions if cell.column == data.DELTA]
         completed.append(data.read_row(key, versions or cells, every))
     return completed
+
+
+def sums(start: bytes, end: bytes, as_of: int) -> Step[list[tuple[bytes, Sum]]]:
+    """Every sum of a range, also those of no rows, and of fewer than none."""
+    found: list[tuple[bytes, Sum]] = []
+    while True:
+        rows = yield Scan(start, end, as_of=as_of, all_versions=True, limit=ROWS_AT_ONCE)
+        for key, cells in rows:
+            total = data.sum_of(key, cells)
+            found += [] if total is None else [(key, total)]
+        if len(rows) < ROWS_AT_ONCE:
+            return found
+        start = rows[-1][0] + b"\x00"
 
 
 def check_floor(as_of: int) -> Step[None]:

@@ -1,7 +1,7 @@
-"""The border's Reader and Writer over cells: whole rows in one column, sums as delta cells.
+"""The border's Reader and Writer over cells: tables by column, other rows whole, sums as deltas.
 
-A relation's row is one cell, column 'r', with the stored form of the row. Linear state that was put
-whole (a backfill) and added to later is the stored sum plus the deltas after it.
+A table has one cell a column (`columns`). A row of anything else (an index entry, a watermark, the
+catalog) is one cell, column 'r', with its stored form. Linear state is the sum of delta cells.
 """
 
 from __future__ import annotations
@@ -11,12 +11,14 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.codec import accumulator
+from belvedere.catalog.model import View
+from belvedere.codec import accumulator, keyspace
 from belvedere.errors import Corruption
-from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
 from belvedere.kv.cell import Step
 from belvedere.txn.row import cells, read
 from belvedere.txn.row.cells import Row
+from belvedere.txn.row.columns import TableCells, cells_of
 from belvedere.txn.row.layout import RowWrite
 
 ROW = b"r"
@@ -52,12 +54,12 @@ class RowReader:
     def get(self, key: bytes) -> bytes | None:
         found = self._look(lambda: read.row(key, self._as_of))
         self._after()
-        return stored(key, found)
+        return stored(self.catalog, key, found)
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         found = self._look(lambda: read.rows(keys, self._as_of))
         self._after()
-        return [stored(key, row) for key, row in zip(keys, found)]
+        return [stored(self.catalog, key, row) for key, row in zip(keys, found)]
 
     def scan(
         self,
@@ -75,7 +77,11 @@ class RowReader:
                 partial(read.scan, start, end, self._as_of, limit=size, reverse=reverse)
             )
             self._after()
-            pairs = [(key, value) for key, row in found if (value := stored(key, row)) is not None]
+            pairs = [
+                (key, value)
+                for key, row in found
+                if (value := stored(self.catalog, key, row)) is not None
+            ]
             if pairs:
                 yield pairs
             if last is None:
@@ -91,16 +97,19 @@ class RowReader:
         return ([value for _, value in batch] for batch in pairs)
 
 
-def stored(key: bytes, row: Row | None) -> bytes | None:
+def stored(catalog: Catalog, key: bytes, row: Row | None) -> bytes | None:
     """The value the border shows for a row of cells."""
     if row is None:
         return None
-    value = row.columns.get(ROW)
     if row.sum is None:
+        table = _table_cells(catalog, key)
+        if table is not None:
+            return table.stored(key, row.columns)
+        value = row.columns.get(ROW)
         if value is None:
             raise Corruption("row was altered: no value", row=key.hex())
         return value
-    return accumulator.add(value, row.sum.payload, row.sum.amounts)
+    return accumulator.add(row.columns.get(ROW), row.sum.payload, row.sum.amounts)
 
 
 class RowWriter:
@@ -138,12 +147,52 @@ class RowWriter:
         return seen
 
     def writes(self) -> tuple[RowWrite, ...]:
-        found = [row_write(key, value) for key, value in self._rows.items()]
+        found = [whole(key, value) for key, value in self._rows.items()]
         for key, (payload, amounts) in self._sums.items():
             if any(amounts):
                 found.append(cells.add(key, payload, amounts))
         return tuple(found)
 
 
-def row_write(key: bytes, value: bytes | None) -> RowWrite:
+def row_write(catalog: Catalog, key: bytes, old: bytes | None, new: bytes | None) -> RowWrite:
+    """A change of a row: of a table's, only the cells that differ."""
+    table = _table_cells(catalog, key)
+    if table is None or new is None:
+        return whole(key, new)
+    return cells.put(key, table.changed(old, new))
+
+
+def derived_writes(rows: Sequence[Write], reader: RowReader) -> tuple[RowWrite, ...]:
+    """Rows that a batch of maintenance gives whole. State of views becomes what is added to it."""
+    found = []
+    for key, value in rows:
+        if isinstance(_relation(reader.catalog, key), View):
+            write = _difference(key, reader.get(key), value)
+            found += [] if write is None else [write]
+        else:
+            found.append(whole(key, value))
+    return tuple(found)
+
+
+def _difference(key: bytes, old: bytes | None, new: bytes | None) -> RowWrite | None:
+    if old == new:
+        return None
+    before = None if old is None else accumulator.decode(old)
+    after = None if new is None else accumulator.decode(new)
+    payload = (after or before or (b"", ()))[0]
+    width = len((after or before or (b"", ()))[1])
+    was, now = (state[1] if state else (0,) * width for state in (before, after))
+    return cells.add(key, payload, tuple(map(int.__sub__, now, was)))
+
+
+def whole(key: bytes, value: bytes | None) -> RowWrite:
+    """A row that is one cell."""
     return cells.delete(key) if value is None else cells.put(key, {ROW: value})
+
+
+def _table_cells(catalog: Catalog, key: bytes) -> TableCells | None:
+    return cells_of(catalog, int.from_bytes(key[1:5])) if key[0] == keyspace.ROWS else None
+
+
+def _relation(catalog: Catalog, key: bytes) -> object:
+    return catalog.get(int.from_bytes(key[1:5])) if key[0] == keyspace.ROWS else None

@@ -1,0 +1,230 @@
+"""The change log of a row-atomic store, as everybody above reads it.
+
+Records are put together from log rows, in position order over all lanes; positions that were closed
+and records that changed no table (batches of view maintenance) are left out. Trimming is
+`forget`: floors are announced, the grace is waited out, and then they act.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from belvedere.codec import keyspace
+from belvedere.codec.record import Record, decode_record, encode_record
+from belvedere.errors import InvalidInput
+from belvedere.kv.cell import Begin, Delete, Get, MultiGet, Mutate, Put, Scan, Step
+from belvedere.txn.border import Published
+from belvedere.txn.row import cells as data
+from belvedere.txn.row import fold, forget, layout, log
+from belvedere.txn.row.layout import Floors
+from belvedere.txn.row.node import Node
+from belvedere.txn.row.protocol import RowCommit
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_CONSUMER = "consumer/"
+_DATA_START, _DATA_END = b"\x03", b"\x11"
+_ROWS_AT_ONCE = 128
+
+
+class CellLog:
+    def __init__(self, commits: RowCommit, visibility: Published, retention_max: int) -> None:
+        self._commits = commits
+        self._visibility = visibility
+        self._retention_max = retention_max
+        self._mutex = threading.Lock()
+        self._pins: dict[int, int] = {}
+        self._pin_number = 0
+        self.lost: set[str] = set()
+
+    @property
+    def last(self) -> int:
+        return self._visibility.published.position
+
+    @property
+    def first(self) -> int:
+        return self._floors().log + 1
+
+    def _floors(self) -> Floors:
+        return self._commits.look(_read_floors)
+
+    # -- reading ------------------------------------------------------------------------------
+
+    def read(self, after: int, through: int | None = None) -> Iterator[Record]:
+        """The records themselves; each is verified."""
+        last = self._commits.newest.position
+        through = last if through is None else min(through, last)
+        self._require(after, through)
+        node = self._commits.node
+        while after < through:
+            upto = min(through, after + node.settings.log_batch)
+            wanted = range(after + 1, upto + 1)
+            found = self._commits.look(lambda wanted=wanted: _read_some(node, wanted))  # type: ignore[misc]
+            self._require(after, upto)  # what was trimmed meanwhile was not seen
+            for position, record in found:
+                yield _with_position(position, record)
+            after = upto
+
+    read_written = read
+
+    def read_bytes(
+        self, after: int, through: int | None = None, *, batch_rows: int = 1024
+    ) -> Iterator[list[bytes]]:
+        batch: list[bytes] = []
+        for record in self.read(after, through):
+            batch.append(record.data)
+            if len(batch) >= batch_rows:
+                yield batch
+                batch = []
+        if batch:
+            yield batch
+
+    def read_arrow(
+        self, after: int, through: int | None = None, *, batch_rows: int = 8192
+    ) -> Iterator[pa.RecordBatch]:
+        """One row a change: position, time, transaction, relation, kind, key, old, new."""
+        from belvedere.codec.record_arrow import records_to_arrow  # heavy
+
+        for batch in self.read_bytes(after, through, batch_rows=batch_rows):
+            yield records_to_arrow(batch)
+
+    def tail(self, after: int, timeout_s: float | None = None) -> Iterator[Record]:
+        """The records after `after`, waiting for one when there is none yet; ends when nothing came
+        for `timeout_s`."""
+        while self.last > after or self._visibility.wait_past(after, timeout_s):
+            through = self.last
+            yield from self.read(after, through)
+            after = through
+
+    def _require(self, after: int, through: int) -> None:
+        first = self.first
+        if after < through and after + 1 < first:
+            raise InvalidInput(
+                "position is no longer in the log",
+                sqlstate="22023",
+                hint="read the tables at the newest position instead",
+                position_wanted=after + 1,
+                first=first,
+            )
+
+    # -- consumers and trimming ---------------------------------------------------------------
+
+    @property
+    def consumers(self) -> dict[str, int]:
+        return self._commits.look(_read_consumers)
+
+    def consume(self, name: str, position: int) -> None:
+        """Remember that consumer `name` has applied everything up to `position`."""
+        with self._mutex:
+            known = self.consumers.get(name, 0)
+            if position < known:
+                raise InvalidInput("a consumer cannot go back", name=name, at=known)
+            put = Put(layout.CONSUMED, layout.ONLY, position.to_bytes(8))
+            self._commits.look(lambda: _mutate(_consumer_row(name), put))
+
+    def forget(self, name: str) -> None:
+        with self._mutex:
+            gone = Delete(layout.CONSUMED, layout.ONLY)
+            self._commits.look(lambda: _mutate(_consumer_row(name), gone))
+            self.lost.discard(name)
+
+    def pin(self, position: int) -> int:
+        """Keep everything after `position` while this process lives; give back with `unpin`."""
+        with self._mutex:
+            if position < self.last:
+                self._require(position, self.last)
+            self._pin_number += 1
+            self._pins[self._pin_number] = position
+        self._commits.node.open_snapshot(position)
+        self._commits.beat()  # the others learn of it before they move a floor
+        return self._pin_number
+
+    def unpin(self, pin: int) -> None:
+        with self._mutex:
+            position = self._pins.pop(pin)
+        self._commits.node.close_snapshot(position)
+
+    def trim(self, through: int) -> int:
+        """Forget records, and versions of rows, up to `through`, but nothing that a consumer, a
+        watermark or an open snapshot still needs; returns the position trimmed through. Takes the
+        grace."""
+        floor = min([through, self.last - 1, *self._holding(through)])
+        if floor >= self.first:
+            node = self._commits.node
+            self._commits.beat()
+            self._fold()
+            self._commits.look(lambda: forget.forget(node, _DATA_START, _DATA_END, floor, floor))
+        return self.first - 1
+
+    def _holding(self, through: int) -> list[int]:
+        cap = self.last - self._retention_max
+        consumers = self.consumers
+        self.lost |= {name for name, at in consumers.items() if at < min(cap, through)}
+        held = [at for name, at in consumers.items() if name not in self.lost]
+        snapshot = self._commits.published()
+        reader = self._commits.reader(snapshot)
+        for values in reader.scan_values(*keyspace.watermark_range()):
+            held += [int.from_bytes(value) for value in values]
+        return held
+
+    def _fold(self) -> None:
+        """Fold every sum that has delta cells, so that those can go."""
+        start = keyspace.row_prefix(keyspace.USER_RELATIONS_FROM)
+        for row in self._commits.look(lambda: _summed(start, _DATA_END)):
+            self._commits.look(lambda row=row: fold.fold(row))  # type: ignore[misc]
+
+
+def _read_floors() -> Step[Floors]:
+    return log.floors((yield Get(layout.FLOOR_ROW)))
+
+
+def _read_some(node: Node, positions: range) -> Step[list[tuple[int, bytes]]]:
+    rows = tuple(Get(layout.log_row(p, node.settings.lanes)) for p in positions)
+    found = []
+    for position, cells in zip(positions, (yield MultiGet(rows))):
+        entry = log.read_entry(node, position, cells)
+        if entry is not None and entry.record is not None and entry.record.body:
+            record = yield from log.whole(node, entry)
+            assert record is not None
+            found.append((position, record.body))
+    return found
+
+
+def _with_position(position: int, body: bytes) -> Record:
+    """The record as it would be had its position been known when it was made."""
+    made = decode_record(body)
+    changes = list(made.changes())
+    told = (made.catalog_version, made.time, made.transaction)
+    return decode_record(encode_record(position, 0, *told, changes))
+
+
+def _read_consumers() -> Step[dict[str, int]]:
+    start = keyspace.meta_key(_CONSUMER)
+    found = {}
+    for row, cells in (yield Scan(start, keyspace.next_prefix(start), (layout.CONSUMED,))):
+        name = row[len(start) :].decode()
+        found[name] = layout.number(cells, layout.CONSUMED, row)
+    return found
+
+
+def _consumer_row(name: str) -> bytes:
+    return keyspace.meta_key(_CONSUMER + name)
+
+
+def _mutate(row: bytes, change: Put | Delete) -> Step[None]:
+    yield Begin()
+    yield Mutate(row, (change,))
+
+
+def _summed(start: bytes, end: bytes) -> Step[list[bytes]]:
+    """The rows of a range that have delta cells."""
+    found: list[bytes] = []
+    while True:
+        rows = yield Scan(start, end, (data.DELTA,), limit=_ROWS_AT_ONCE)
+        found += [row for row, _ in rows]
+        if len(rows) < _ROWS_AT_ONCE:
+            return found
+        start = rows[-1][0] + b"\x00"

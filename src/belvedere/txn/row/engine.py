@@ -1,0 +1,257 @@
+"""The row-atomic engine: one stateless node on a store that makes single rows atomic.
+
+Any number of nodes may stand on one store. Each tells the others that it lives (a heartbeat), and
+now and then finishes what dead ones left. Nothing here is lost with the process.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+
+from belvedere.codec.keyspace import STORE_FORMAT
+from belvedere.config import Config
+from belvedere.errors import Corruption, InvalidInput, Unavailable, Unsupported
+from belvedere.kv.batch import BatchStore
+from belvedere.kv.cell import (
+    Begin,
+    CellStore,
+    CheckAndMutate,
+    Delete,
+    Get,
+    Many,
+    Mutate,
+    Put,
+    Scan,
+    Step,
+    value_of,
+)
+from belvedere.txn import engine
+from belvedere.txn.border import Isolation, ParticipantsFor, Reader, Snapshot
+from belvedere.txn.identity import Identity
+from belvedere.txn.row import layout, read
+from belvedere.txn.row.changes import CellLog
+from belvedere.txn.row.node import Settings
+from belvedere.txn.row.protocol import RowCommit, require_supported
+from belvedere.txn.row.reader import RowReader
+
+POLL_SECONDS = 0.1
+"""How often somebody who waits looks for commits of other nodes."""
+
+BEATS_PER_SWEEP = 5
+DEFAULTS = Settings()
+_ROWS_AT_ONCE = 128
+
+
+@dataclass(frozen=True, slots=True)
+class Cells:
+    """A row-atomic store to open a database on. `beating` starts the thread that keeps the node
+    alive in the eyes of others; simulations beat by themselves."""
+
+    store: CellStore
+    settings: Settings = DEFAULTS
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    beating: bool = True
+
+
+class CellEngine:
+    row_atomic = True
+
+    def __init__(
+        self,
+        opened: Cells,
+        config: Config,
+        *,
+        clock_us: Callable[[], int],
+        participants_for: ParticipantsFor,
+        random: Callable[[int], bytes],
+    ) -> None:
+        self._opened = opened
+        self.commits = RowCommit(
+            opened.store,
+            settings=opened.settings,
+            clock=opened.clock,
+            sleep=opened.sleep,
+            clock_us=clock_us,
+            participants_for=participants_for,
+        )
+        self.identity = self.commits.look(lambda: _identity(random(16), random(32)))
+        self.incarnation = 1
+        self.visibility = Watch(self.commits)
+        self.log = CellLog(self.commits, self.visibility, config.log_retention_records_max)
+        self._heart = Heart(self.commits, opened.settings) if opened.beating else None
+
+    @property
+    def store(self) -> BatchStore:
+        raise Unsupported("a batch of rows on a row-atomic store", hint="use a transaction")
+
+    def require_isolation(self, isolation: Isolation) -> None:
+        require_supported(isolation)
+
+    def reach(self, at_least: int, wait_s: float) -> None:
+        deadline = time.monotonic() + wait_s
+        while not self.commits.reach(at_least):
+            left = deadline - time.monotonic()
+            if left <= 0 or not self.visibility.wait_past(at_least - 1, left):
+                raise Unavailable("the position did not come in time", sqlstate="57014")
+
+    def outcome(self, transaction: bytes) -> int | None:
+        """Never "it did not commit": without an outcome cell nobody knows."""
+        if len(transaction) != 16:
+            raise InvalidInput("not a transaction id", sqlstate="22023")
+        return self.commits.outcome(transaction)
+
+    @contextmanager
+    def as_of(self, position: int, begin: engine.Begin) -> Iterator[Reader]:
+        self.reach(position, 0.0)
+        pin = self.log.pin(position)
+        try:
+            self.commits.look(lambda: read.check_floor(position))
+            catalog = self.commits.catalog_at(position)
+            yield RowReader(self.commits.look, position, position, catalog)
+        finally:
+            self.log.unpin(pin)
+
+    def dropped_floor(self) -> int | None:
+        floor = self.log.first - 1
+        return self.commits.catalog_at(floor).version if floor else None
+
+    def erase(self, start: bytes, end: bytes) -> None:
+        self.commits.look(lambda: _erase(start, end))
+
+    def back_up(self, destination: Path) -> int:
+        raise Unsupported(
+            "backup of a row-atomic store to a directory", hint="use the store's own backup"
+        )
+
+    def close(self, join: Callable[[], None]) -> None:
+        """The store itself stays open: it belongs to whoever made it."""
+        self.visibility.end_waits()
+        join()
+        if self._heart is not None:
+            self._heart.stop()
+
+
+class Watch:
+    """What is published, over all nodes; waiting is woken by commits of this one, and looks for
+    those of others."""
+
+    def __init__(self, commits: RowCommit) -> None:
+        self._commits = commits
+        self._moved = threading.Condition()
+        self._ended = False
+        self.reader = commits.reader
+        commits.moved = self._announce
+
+    @property
+    def published(self) -> Snapshot:
+        return self._commits.newest
+
+    @property
+    def open_count(self) -> int:
+        return sum(self._commits.node.snapshots.values())
+
+    def wait_past(self, position: int, timeout_s: float | None) -> bool:
+        deadline = None if timeout_s is None else time.monotonic() + timeout_s
+        while not self._ended:
+            if self._position() > position:
+                return True
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                return False
+            with self._moved:
+                if not self._ended:
+                    self._moved.wait(POLL_SECONDS if left is None else min(left, POLL_SECONDS))
+        return False
+
+    def end_waits(self) -> None:
+        with self._moved:
+            self._ended = True
+            self._moved.notify_all()
+
+    def _position(self) -> int:
+        try:
+            return self._commits.newest.position
+        except Unavailable:
+            # Who waits goes on waiting: the store may answer again.
+            self._commits.node.counts["looks without an answer"] += 1
+            return -1
+
+    def _announce(self) -> None:
+        with self._moved:
+            self._moved.notify_all()
+
+
+class Heart:
+    """A thread that beats, and now and then sweeps up after dead nodes."""
+
+    def __init__(self, commits: RowCommit, settings: Settings) -> None:
+        self._commits = commits
+        self._seconds = settings.lease_seconds / 5
+        self._stopped = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="belvedere node", daemon=True)
+        self._thread.start()
+
+    def _run(self) -> None:
+        beats = 0
+        while not self._stopped.wait(self._seconds):
+            beats += 1
+            try:
+                self._commits.beat()
+                if beats % BEATS_PER_SWEEP == 0:
+                    self._commits.sweep()
+            except (Unavailable, Corruption):
+                # Whoever meets it in a statement is told; here it is counted, and tried again.
+                self._commits.node.counts["beats failed"] += 1
+
+    def stop(self) -> None:
+        self._stopped.set()
+        self._thread.join()
+
+
+def _identity(store_id: bytes, secret: bytes) -> Step[Identity]:
+    """Who the store is; whoever comes first says so."""
+    row = layout.IDENTITY_ROW
+    while True:
+        stored = value_of((yield Get(row)), layout.IDENTITY)
+        if stored is not None:
+            return _read_identity(stored, row)
+        made = Identity(STORE_FORMAT, store_id, secret)
+        made = msgspec.structs.replace(made, checksum=made.sum())
+        put = Put(layout.IDENTITY, layout.ONLY, msgspec.msgpack.encode(made))
+        yield Begin()
+        yield CheckAndMutate(row, layout.IDENTITY, None, (put,))
+
+
+def _read_identity(stored: bytes, row: bytes) -> Identity:
+    found = layout.decode(Identity, stored, row)
+    if found.checksum != found.sum():
+        raise Corruption("row was altered: bad checksum", row=row.hex())
+    if found.format > STORE_FORMAT:
+        raise Unsupported(
+            "store format is newer than this program",
+            hint="open it with a newer release of belvedere",
+            found=found.format,
+            known=STORE_FORMAT,
+        )
+    return found
+
+
+def _erase(start: bytes, end: bytes) -> Step[None]:
+    while True:
+        rows = yield Scan(start, end, limit=_ROWS_AT_ONCE)
+        if not rows:
+            return
+        yield Begin()
+        gone = [
+            Mutate(row, tuple(Delete(cell.column, cell.timestamp) for cell in cells))
+            for row, cells in rows
+        ]
+        yield Many(tuple(gone))

@@ -1,0 +1,282 @@
+"""Views and indexes on a row-atomic store: which locks immediate maintenance needs, and filling.
+
+**Locks.** All state of a view is linear: additions commute, and nobody locks it. But a delta also
+reads rows of other tables, or other rows of the same one, and what it reads must be as of p-1. So
+what a delta reads is locked on one side, what a change writes on the other, and only the two
+exclude each other (a hot product does not serialize its orders); who does both to one key has it
+alone. What is read is found out by working out the delta on a reader that takes notes, first at
+the snapshot and again under the locks. A lock covers the rows of a relation (a table by its key, or
+an index) that have one value in their first key column, or all rows when a range is wider.
+
+**Filling.** The catalog change that makes an index or view is committed, and its barrier passed:
+from then on every commit maintains it, and a snapshot holds all that came before. What the snapshot
+gives is written as of the snapshot, beneath whatever was written since; nobody reads it before it
+is ready. Sums are written as folds, which also take in what was added up to the snapshot.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import CATALOG_RELATION, Index, Maintenance, State, Table, View
+from belvedere.catalog.relation import compiled_index, compiled_table, compiled_view
+from belvedere.codec import accumulator, keyspace
+from belvedere.codec.keys import KeyCodec
+from belvedere.errors import Corruption, InvalidInput, Unsupported
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
+from belvedere.txn.border import ChangeLog, LockRequest, Participant, Reader, RowChange, Writer
+from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.row import cells
+from belvedere.txn.row.layout import RowWrite
+from belvedere.txn.row.protocol import RowCommit
+from belvedere.txn.row.reader import whole
+from belvedere.txn.transaction import Transaction
+from belvedere.views.flip import Flip
+from belvedere.views.keep import Keeper, Nothing
+from belvedere.views.maintain import Maintainer
+from belvedere.views.rekey import CompileExpression, RekeyParticipant
+from belvedere.views.stream import OPTION
+from belvedere.views.watermarks import watermark_write
+
+READS, WRITES = 1, 2
+"""The two sides of a join-key lock."""
+
+
+def cell_participants(
+    keeper: Keeper, catalog: Catalog, relations: frozenset[int], log: ChangeLog
+) -> tuple[Participant, ...]:
+    """The immediate views over these relations, also those being built; and who sees to catalog
+    changes."""
+    views = {
+        view.id: view for relation in sorted(relations) for view in catalog.views_over(relation)
+    }
+    found: list[Participant] = [
+        Guarded(keeper.maintainer(catalog, view), view, keeper)
+        for view in views.values()
+        if view.maintenance is Maintenance.IMMEDIATE and view.state in (State.READY, State.BUILDING)
+    ]
+    if CATALOG_RELATION in relations:
+        found.append(CellFlip(keeper, log))
+    return tuple(found)
+
+
+class Guarded:
+    """An immediate view as a participant that also knows its locks."""
+
+    checks = False
+
+    def __init__(self, maintainer: Maintainer, view: View, keeper: Keeper) -> None:
+        self._maintainer = maintainer
+        self._inputs = frozenset(view.inputs)
+        self._keeper = keeper
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
+        if not self._maintainer.reads_state:
+            return ()
+        notes = Notes(reader)
+        try:
+            self._maintainer.writes(changes, notes, DerivedRows(Nothing(reader.catalog)))
+        except (InvalidInput, Unsupported):
+            pass  # the commit itself meets it again, and says so
+        except Corruption:
+            pass  # sums of additions to nothing; those of the commit are made from what is there
+        return {*notes.locks, *self._written(changes, reader.catalog)}
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        """A view refuses nothing."""
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        self._maintainer.writes(changes, reader, writer)
+
+    def _written(self, changes: Sequence[RowChange], catalog: Catalog) -> Iterator[LockRequest]:
+        for change in changes:
+            if change.relation not in self._inputs:
+                continue
+            yield from covering(catalog, change.key, WRITES)
+            for participant in self._keeper.indexes(catalog, frozenset([change.relation])):
+                assert isinstance(participant, RekeyParticipant)
+                for value in (change.old, change.new):
+                    entry = participant.entry(value)
+                    if entry is not None:
+                        yield from covering(catalog, entry[0], WRITES)
+
+
+class Notes:
+    """A reader that notes, as locks, what is read of tables and indexes through it."""
+
+    def __init__(self, reader: Reader) -> None:
+        self._reader = reader
+        self.catalog = reader.catalog
+        self.position = reader.position
+        self.locks: set[LockRequest] = set()
+
+    def get(self, key: bytes) -> bytes | None:
+        self.locks.add(narrowest(self.catalog, key, key, READS))
+        return self._reader.get(key)
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        self.locks.update(narrowest(self.catalog, key, key, READS) for key in keys)
+        return self._reader.multi_get(keys)
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        self.locks.add(narrowest(self.catalog, start, end, READS))
+        return self._reader.scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
+
+    def scan_values(
+        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        self.locks.add(narrowest(self.catalog, start, end, READS))
+        return self._reader.scan_values(start, end, batch_rows=batch_rows)
+
+
+def covering(catalog: Catalog, key: bytes, side: int) -> tuple[LockRequest, LockRequest]:
+    """The locks of everybody who reads this key, by its first column or with all others."""
+    prefix = key[: keyspace.ROW_PREFIX_BYTES]
+    return narrowest(catalog, key, key, side), LockRequest("join", prefix, side)
+
+
+def narrowest(catalog: Catalog, start: bytes, end: bytes, side: int) -> LockRequest:
+    """The lock that covers a range, or (start = end) a key."""
+    prefix = start[: keyspace.ROW_PREFIX_BYTES]
+    codec = _codec(catalog, int.from_bytes(prefix[1:]))
+    if codec is not None:
+        try:
+            value = start[: codec.first_end(start)]
+        except Corruption:
+            return LockRequest("join", prefix, side)  # a bound without a whole first column
+        after = keyspace.next_prefix(value)
+        if start == end or (after is not None and end <= after):
+            return LockRequest("join", value, side)
+    return LockRequest("join", prefix, side)
+
+
+def _codec(catalog: Catalog, relation: int) -> KeyCodec | None:
+    match catalog.get(relation):
+        case Table():
+            return compiled_table(catalog, relation).key
+        case Index():
+            return compiled_index(catalog, relation).key
+        case View():
+            return compiled_view(catalog, relation).key
+        case _:
+            return None
+
+
+class CellFlip(Flip):
+    """Catalog changes of views. What an immediate view is built from never comes from the log, so
+    becoming ready brings nothing along; a live switch would, and is refused."""
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        super().writes([c for c in changes if not _becomes_ready(c)], reader, writer)
+
+
+def _becomes_ready(change: RowChange) -> bool:
+    """Whether a change is that of an immediate view to READY. Unsupported: a live switch."""
+    if change.relation != CATALOG_RELATION or change.new is None:
+        return False
+    new = model.decode(change.new)
+    old = None if change.old is None else model.decode(change.old)
+    if not isinstance(new, View) or new.state is State.DROPPED:
+        return False
+    immediate = new.maintenance is Maintenance.IMMEDIATE
+    if immediate and OPTION in new.options:
+        raise Unsupported("keep_changes of an immediate view on a row-atomic store")
+    if isinstance(old, View) and old.maintenance is not new.maintenance:
+        raise Unsupported(
+            "switching a view between immediate and deferred on a row-atomic store",
+            hint="drop the view and create it again",
+        )
+    return immediate
+
+
+# -- filling ---------------------------------------------------------------------------------------
+
+
+def fill_index(
+    commits: RowCommit,
+    begin: Callable[[], Transaction],
+    index: int,
+    compile_expression: CompileExpression,
+) -> None:
+    """Write the entries of every row of an index's table; 23505 when values are not unique."""
+    with begin() as snapshot:
+        for writes in _entries(snapshot, index, compile_expression):
+            commits.fill(snapshot.snapshot.batch, writes)
+        unique = _index(snapshot.catalog, index).unique
+    if unique:
+        # Whoever looked for a value before its entry was written is over now, and seen.
+        commits.outlast()
+        with begin() as later:
+            for _ in _entries(later, index, compile_expression):
+                pass
+
+
+def _index(catalog: Catalog, id_: int) -> Index:
+    index = catalog.get(id_)
+    assert isinstance(index, Index)
+    return index
+
+
+def _entries(
+    snapshot: Transaction, id_: int, compile_expression: CompileExpression
+) -> Iterator[list[RowWrite]]:
+    index = _index(snapshot.catalog, id_)
+    table = compiled_table(snapshot.catalog, index.table)
+    participant = RekeyParticipant(snapshot.catalog, index, compile_expression)
+    seen: set[bytes] = set()
+    for values in snapshot.scan_values(table.start, table.end):
+        writes = []
+        for value in values:
+            entry = participant.entry(value)
+            if entry is None:
+                continue
+            if index.unique and entry[0] in seen:
+                raise participant.duplicate(entry[1])
+            if index.unique:
+                seen.add(entry[0])
+            writes.append(whole(*entry))
+        yield writes
+
+
+def fill_view(
+    commits: RowCommit, begin: Callable[[], Transaction], keeper: Keeper, id_: int
+) -> None:
+    """Write the state of a view as of a snapshot; of a deferred one, its watermark too."""
+    with begin() as snapshot:
+        view = snapshot.catalog.get(id_)
+        assert isinstance(view, View)
+        writer = DerivedRows(Nothing(snapshot.catalog))
+        keeper.maintainer(snapshot.catalog, view).fill(snapshot, writer)
+        wanted = dict(writer.writes())
+        writes = [
+            cells.set_sum(key, *accumulator.decode(state))
+            for key, state in wanted.items()
+            if state is not None
+        ]
+        writes += _emptied(commits, snapshot, id_, wanted)
+        if view.maintenance is Maintenance.DEFERRED:
+            writes.append(whole(*watermark_write(view.id, snapshot.position)))
+        commits.fill(snapshot.snapshot.batch, writes)
+
+
+def _emptied(
+    commits: RowCommit, snapshot: Transaction, id_: int, wanted: dict[bytes, bytes | None]
+) -> list[RowWrite]:
+    """Sums of additions since the view is maintained, of groups that have no rows at all."""
+    start, end = keyspace.relation_range(id_)
+    found = commits.sums(start, end, snapshot.snapshot.batch)
+    return [
+        cells.set_sum(key, payload, (0,) * len(amounts))
+        for key, (payload, amounts) in found.items()
+        if key not in wanted
+    ]
