@@ -16,7 +16,7 @@ from belvedere.execution.run import Rows, Run
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
 from belvedere.plan.printer import print_plan
-from belvedere.session import views
+from belvedere.session import reading, views
 from belvedere.session.prepared import Prepared
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
@@ -68,6 +68,7 @@ def run(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Re
     lines.append(f"tier: {choice.tier} ({choice.reason})")
     if choice.tier is Tier.DUCKDB:
         lines += _parts(session, data, parameters)
+    lines += reading.explained(session, entry)
     lines += _writes(session.catalog, data.plan)
     return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
 

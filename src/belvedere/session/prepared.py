@@ -31,6 +31,7 @@ class Prepared:
     """One statement of one catalog, for one tier setting."""
 
     __slots__ = (
+        "bypass",
         "catalog",
         "choice",
         "convert",
@@ -59,6 +60,7 @@ class Prepared:
     ) -> None:
         """`deferred` are the deferred views the plan reads."""
         self.deferred = deferred
+        self.bypass: Callable[[Any], Prepared] | None = None  # of a session
         self.catalog = catalog
         self.data = data
         self.tier = tier

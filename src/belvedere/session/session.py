@@ -20,6 +20,7 @@ from dataclasses import replace
 from typing import IO, Any
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_index
 from belvedere.errors import Error, InvalidInput, Retry, Unsupported
 from belvedere.execution.choose import Tier
@@ -28,13 +29,14 @@ from belvedere.execution.direct.points import PointRead, PointRun, PointWrite
 from belvedere.execution.run import Interrupt, Run
 from belvedere.plan.functions.function import Environment
 from belvedere.plan.nodes import Node
-from belvedere.session import front, utility, views
+from belvedere.session import front, reading, utility, views
 from belvedere.session.freshness import Freshness, FreshnessKind, parse_freshness
 from belvedere.session.prepared import Prepared
 from belvedere.session.result import Result
 from belvedere.session.services import SessionServices
 from belvedere.session.settings import Settings
 from belvedere.session.shared import Shared
+from belvedere.session.statistics import StatementRecord
 from belvedere.session.transactions import TransactionState
 from belvedere.session.virtual import VirtualTables
 from belvedere.sql.bind.statement import TEXTS
@@ -273,10 +275,12 @@ class Session:
             self._failed_statement()
             raise
 
-    def planned(self, plan: Node) -> Node:
-        """The plan over what is stored, by the optimizer's rules."""
+    def planned(self, plan: Node, *, bypass: bool = False) -> Node:
+        """The plan over what is stored, by the optimizer's rules; `bypass`: not over what is stored
+        of deferred views."""
         catalog = self.catalog
-        readable = views.readable_plan(self, catalog, plan)
+        over = views.bypassing_plan if bypass else views.readable_plan
+        readable = over(self, catalog, plan)
         return optimize(readable, Context(catalog, TEXTS, self.shared.table_statistics))
 
     def prepare(
@@ -284,9 +288,23 @@ class Session:
     ) -> Prepared:
         record = self.shared.statistics.record_for(text)
         deferred = views.deferred_in(self.catalog, data.plan)
+        entry = self.prepared_as(data, self.planned(data.plan), record, tier, wrap, deferred)
+        if deferred:
+            entry.bypass = _Bypass(data, record, tier)
+        return entry
+
+    def prepared_as(
+        self,
+        data: DataPlan,
+        plan: Node,
+        record: StatementRecord,
+        tier: Tier | None,
+        wrap: Wrap | None = None,
+        deferred: tuple[View, ...] = (),
+    ) -> Prepared:
         return Prepared(
             self.catalog,
-            replace(data, plan=self.planned(data.plan)),
+            replace(data, plan=plan),
             tier or self.settings.tier,
             self.shared,
             record,
@@ -312,6 +330,8 @@ class Session:
         record = entry.record
         try:
             values = entry.convert(parameters)
+            if entry.deferred and self.transactions.open is None:
+                reading.wait_if_cheapest(self, entry)
             result = self.in_transaction(
                 entry.data.changes, lambda t: run_plan(self, t, entry, values)
             )
@@ -424,13 +444,29 @@ class Session:
         )
 
 
+class _Bypass:
+    """A statement planned over the tables of its deferred views, when somebody first wants that."""
+
+    def __init__(self, data: DataPlan, record: StatementRecord, tier: Tier | None) -> None:
+        self._data = data
+        self._record = record
+        self._tier = tier
+        self._made: Prepared | None = None
+
+    def __call__(self, session: Session) -> Prepared:
+        if self._made is None:
+            plan = session.planned(self._data.plan, bypass=True)
+            self._made = session.prepared_as(self._data, plan, self._record, self._tier)
+        return self._made
+
+
 def run_plan(session: Session, transaction: Transaction, entry: Prepared, values: Row) -> Result:
     """Read everything, then write everything."""
     data = entry.data
     if entry.point_write is not None:
         affected = entry.point_write(transaction, PointRun(values, session.services))
         return Result(data.verb.upper(), None, None, affected)
-    reader = views.fresh_reader(session, transaction, entry.deferred)
+    entry, reader = reading.ready_to_read(session, transaction, entry)
     run = session.new_run(reader, values, environment=entry.needs_environment)
     found = entry.rows(run)
     table = getattr(found, "table", None)

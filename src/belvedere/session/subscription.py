@@ -107,7 +107,8 @@ class Subscription:
     def _fetch(self, timeout_s: float | None) -> list[ViewChange]:
         deadline = None if timeout_s is None else self._clock() + timeout_s
         while not self._closed.is_set():
-            seen = self._session.host.position
+            host = self._session.host
+            seen, moves = host.position, host.deferred.moves
             try:
                 found = self._look()
             except Error as error:
@@ -118,13 +119,13 @@ class Subscription:
             left = LOOK_S if deadline is None else deadline - self._clock()
             if left <= 0:
                 break
-            self._wait(seen, min(left, LOOK_S))
+            self._wait(seen, moves, min(left, LOOK_S))
         return []
 
-    def _wait(self, seen: int, timeout_s: float) -> None:
+    def _wait(self, seen: int, moves: int, timeout_s: float) -> None:
         host = self._session.host
         if self._view.maintenance is Maintenance.DEFERRED:
-            host.deferred.wait_moved(timeout_s)
+            host.deferred.wait_moved(moves, timeout_s)
         elif not host.visibility.wait_past(seen, timeout_s):
             self._closed.wait(timeout_s / 10)  # the store may have ended
 

@@ -12,7 +12,6 @@ from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.session.freshness import FreshnessKind
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
 from belvedere.sql.bind.statement import TEXTS, bind_statement
@@ -23,8 +22,6 @@ from belvedere.sql.rules.prune_columns import prune_columns
 from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.statements import DataPlan
-from belvedere.txn.border import Reader
-from belvedere.txn.transaction import Transaction
 from belvedere.views import stream
 from belvedere.views.core import refused
 from belvedere.views.flip import switch
@@ -195,15 +192,18 @@ def readable_plan(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
     return with_views(catalog, plan, lambda view: session.host.keeper.reading(catalog, view))
 
 
+def bypassing_plan(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
+    """The plan with deferred views replaced by their definitions, others by plans over state."""
+
+    def plan_of(view: View) -> n.Node:
+        if view.maintenance is Maintenance.DEFERRED:
+            return written(pinned(catalog, view), view.definition)
+        return session.host.keeper.reading(catalog, view)
+
+    return with_views(catalog, plan, plan_of)
+
+
 def deferred_in(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
     if not catalog.views:
         return ()
     return tuple(v for v in views_in(catalog, plan) if v.maintenance is Maintenance.DEFERRED)
-
-
-def fresh_reader(session: Session, transaction: Transaction, views: tuple[View, ...]) -> Reader:
-    """What the statement reads: with 'any', deferred views as far as they are; otherwise with what
-    the log has for them put on top, so that everything is at the transaction's position."""
-    if not views or session.freshness.kind is FreshnessKind.ANY:
-        return transaction
-    return session.host.with_pending(transaction, views)

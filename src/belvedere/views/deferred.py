@@ -67,8 +67,10 @@ class Deferred:
         self.reached: dict[int, int] = {}
         self._troubles: dict[int, _Trouble] = {}
         self._claims: dict[int, _Seen] = {}
+        self._busy: dict[int, float] = {}
         self._mutex = threading.Lock()
         self._moved = threading.Condition()
+        self.moves = 0  # batches written so far
 
     @property
     def catalog(self) -> Catalog:
@@ -95,6 +97,7 @@ class Deferred:
             ours = [unit for unit in found if self._is_ours(reader, unit)]
             for group in groups:
                 self.reached[group] = reader.position
+            self._busy = self._expected(ours, reader.position)
             return ours
 
         def applied(batch: Batch, written: bool) -> None:
@@ -102,7 +105,10 @@ class Deferred:
             if not written or batch.end < self._published.published.position:
                 late.append(batch.unit)
 
-        catch_up(self._commits, self._keeper, self._log, wanted, applied)
+        try:
+            catch_up(self._commits, self._keeper, self._log, wanted, applied)
+        finally:
+            self._busy = {}
         for unit in late:
             if unit.mark not in self._troubles:
                 self.reached[unit.group] = min(self.reached.get(unit.group, 0), unit.start)
@@ -164,12 +170,28 @@ class Deferred:
 
         if written:
             with self._moved:
+                self.moves += 1
                 self._moved.notify_all()
 
-    def wait_moved(self, timeout_s: float) -> None:
-        """Block until a batch is written, or the time is up."""
+    def _expected(self, units: list[Unit], position: int) -> dict[int, float]:
+        """When a step of these units will have ended, by what changes have cost so far."""
+        seconds = sum(
+            (position - unit.start) * (self.of(view).seconds_per_change or 0.0)
+            for unit in units
+            for view in unit.views
+        )
+        ends = self.clock() + seconds
+        return {unit.group: ends for unit in units}
+
+    def seconds_left(self, group: int) -> float | None:
+        """For how much longer the worker will be at this group; None when it is not."""
+        ends = self._busy.get(group)
+        return None if ends is None else max(0.0, ends - self.clock())
+
+    def wait_moved(self, seen: int, timeout_s: float) -> None:
+        """Block until `moves` is no longer what was seen, or the time is up."""
         with self._moved:
-            self._moved.wait(timeout_s)
+            self._moved.wait_for(lambda: self.moves != seen, timeout_s)
 
     def _failed(self, view: View, error: Error, now: float) -> None:
         if is_dropped(self.catalog.objects.get(view.id, view)):

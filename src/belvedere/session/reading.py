@@ -1,0 +1,170 @@
+"""How a statement reads deferred views: as they are, caught up, after a wait, or not at all.
+
+    read       the stored rows, when they are fresh enough
+    catch up   what the log has for the view is put on top, for this read only
+    wait       the worker is at the view right now: let it end, then catch up with the little rest
+    bypass     the definition is run over the base tables instead
+
+`session`, `latest` and a token want the transaction's position; '250 ms' bounds the age of the
+oldest commit that is not in the view, by the node's own samples (`views.lag`). A statement that
+reads anything beside one such view reads everything at one position, so the view is caught up then.
+Where the view is not fresh enough the cheapest way is taken; EXPLAIN shows all of them.
+"""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING, NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
+from belvedere.session.freshness import Freshness, FreshnessKind
+from belvedere.txn.border import Reader
+from belvedere.txn.transaction import Transaction
+from belvedere.views.pending import required_position
+
+if TYPE_CHECKING:
+    from belvedere.session.prepared import Prepared
+    from belvedere.session.session import Session
+
+CHANGE_S = 30e-6
+"""What a change costs a view that was never measured."""
+
+RECORD_S = 4e-6
+ROW_S = 1.2e-6
+STATEMENT_S = 5e-3
+"""A record of the log; a row of a base table; a statement by DuckDB."""
+
+BYPASS_PENDING_MIN = 1_000
+"""With fewer commits to catch up with, nothing else is thought of."""
+
+
+class Way(enum.StrEnum):
+    READ = "read as it is"
+    CATCH_UP = "catch up"
+    WAIT = "wait"
+    BYPASS = "bypass"
+
+
+class Decision(NamedTuple):
+    """`behind` counts commits, of any table, that the views lack; `costs_s` what each way takes,
+    where it is possible."""
+
+    way: Way
+    behind: int
+    costs_s: dict[Way, float]
+    age_s: float | None = None
+
+
+def decide(
+    session: Session,
+    catalog: Catalog,
+    views: tuple[View, ...],
+    marks: dict[int, int],
+    position: int,
+    *,
+    alone: bool,
+) -> Decision:
+    """`alone`: the statement reads nothing but these views, which are at one position, and its
+    transaction has written nothing."""
+    wanted: Freshness = session.freshness
+    mark = min(marks.values())
+    behind = max(0, position - mark)
+    if wanted.kind is FreshnessKind.ANY or not behind:
+        return Decision(Way.READ, behind, {})
+    age = None
+    if wanted.kind is FreshnessKind.BOUNDED:
+        deferred = session.host.deferred
+        age = deferred.samples.age_at_most(mark, deferred.clock())
+        if alone and age is not None and age * 1e6 <= wanted.bound_us:
+            return Decision(Way.READ, behind, {}, age)
+    costs = _costs(session, catalog, views, marks, position)
+    if behind < BYPASS_PENDING_MIN:
+        return Decision(Way.CATCH_UP, behind, costs, age)
+    return Decision(min(costs, key=lambda way: costs[way]), behind, costs, age)
+
+
+def _costs(
+    session: Session,
+    catalog: Catalog,
+    views: tuple[View, ...],
+    marks: dict[int, int],
+    position: int,
+) -> dict[Way, float]:
+    deferred, size_of = session.host.deferred, session.shared.size_of
+    change_s = sum(deferred.of(view).seconds_per_change or CHANGE_S for view in views)
+    pending = max(position - mark for mark in marks.values())
+    costs = {Way.CATCH_UP: pending * (RECORD_S + change_s)}
+    left = [deferred.seconds_left(view.group) for view in views]
+    if session.transactions.open is None and None not in left:
+        costs[Way.WAIT] = max((one for one in left if one is not None), default=0.0)
+    rows = sum(size_of(relation) for view in views for relation in view.inputs)
+    costs[Way.BYPASS] = STATEMENT_S + rows * ROW_S
+    return costs
+
+
+# -- taking a way ----------------------------------------------------------------------------------
+
+
+def ready_to_read(
+    session: Session, transaction: Transaction, entry: Prepared
+) -> tuple[Prepared, Reader]:
+    """What to run, and on what, so that deferred views are as fresh as asked."""
+    views = entry.deferred
+    if not views or session.freshness.kind is FreshnessKind.ANY:
+        return entry, transaction
+    session.host.deferred.sample()
+    marks = {view.id: required_position(transaction, view) for view in views}
+    alone = _is_alone(entry, marks) and not transaction.changes
+    decision = decide(session, transaction.catalog, views, marks, transaction.position, alone=alone)
+    if decision.way is Way.BYPASS and entry.bypass is not None:
+        return entry.bypass(session), transaction
+    if decision.way is Way.READ and not transaction.changes:
+        return entry, transaction
+    return entry, session.host.with_pending(transaction, views)
+
+
+def wait_if_cheapest(session: Session, entry: Prepared) -> None:
+    """Before a statement's own transaction begins: let the worker end what it is at, if that is
+    the cheapest way to fresh views."""
+    views = entry.deferred
+    if session.freshness.kind is FreshnessKind.ANY:
+        return
+    deferred = session.host.deferred
+    seen = deferred.moves
+    if not any(deferred.seconds_left(view.group) is not None for view in views):
+        return
+    decision = _now(session, entry)
+    if decision is not None and decision.way is Way.WAIT:
+        deferred.wait_moved(seen, 2 * decision.costs_s[Way.WAIT])
+
+
+def _now(session: Session, entry: Prepared) -> Decision | None:
+    """The decision as it would be at this moment."""
+    with session.host.begin() as reader:
+        catalog = reader.catalog
+        if any(catalog.get(view.id) is not view for view in entry.deferred):
+            return None  # planned anew first
+        marks = {view.id: required_position(reader, view) for view in entry.deferred}
+        alone = _is_alone(entry, marks)
+        return decide(session, catalog, entry.deferred, marks, reader.position, alone=alone)
+
+
+def _is_alone(entry: Prepared, marks: dict[int, int]) -> bool:
+    return len(set(marks.values())) == 1 and set(entry.data.relations) == marks.keys()
+
+
+def explained(session: Session, entry: Prepared) -> list[str]:
+    """How the deferred views of a statement would be read now, with the cost of each way."""
+    if not entry.deferred:
+        return []
+    session.host.deferred.sample()
+    decision = _now(session, entry)
+    if decision is None:
+        return []
+    names = ", ".join(view.name for view in entry.deferred)
+    lines = [f"deferred {names}: {decision.way} ({decision.behind} commits behind)"]
+    if decision.age_s is not None:
+        lines[0] += f", nothing it lacks is older than {decision.age_s * 1000:.1f} ms"
+    shown = [f"{way} {cost * 1000:.3f} ms" for way, cost in decision.costs_s.items()]
+    return lines + (["cost: " + ", ".join(shown)] if shown else [])

@@ -1,0 +1,168 @@
+"""How fresh a deferred view is read: as it is, caught up, after a wait, or through its tables."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from belvedere.session import reading
+from belvedere.session.reading import Way
+from belvedere.session.session import Session
+from tests.views.sql import Store, opened, rows_of
+
+TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
+BOUND = "250 ms"
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(clock: Clock) -> Iterator[Store]:
+    """A view that moves only when it is told, and time that moves only when it is told."""
+    with opened() as made:
+        made.db.deferred.clock = clock
+        made.run(
+            "CREATE TABLE t (id int PRIMARY KEY, g int, v int)", "INSERT INTO t VALUES (1, 1, 1)"
+        )
+        made.run(
+            "CREATE MATERIALIZED VIEW totals WITH"
+            f" (maintenance = 'deferred', refresh_every = '1 d') AS {TOTALS}"
+        )
+        made.run("REFRESH MATERIALIZED VIEW totals")
+        yield made
+
+
+def explained(session: Session, query: str, freshness: str) -> list[str]:
+    lines = [line for (line,) in rows_of(session, f"EXPLAIN {query}", freshness)]
+    return [line for line in lines if line.startswith(("deferred", "cost"))]
+
+
+def test_a_view_that_is_young_enough_is_read_as_it_is(store: Store, clock: Clock) -> None:
+    session = store.session()
+    assert rows_of(session, "SELECT * FROM totals", BOUND) == [(1, 1, 1)]
+    store.run("INSERT INTO t VALUES (2, 1, 1)")
+    clock.now += 0.2
+    (line,) = explained(session, "SELECT * FROM totals", BOUND)
+    assert line == (
+        "deferred totals: read as it is (1 commits behind), nothing it lacks is older than 200.0 ms"
+    )
+    assert rows_of(session, "SELECT * FROM totals", BOUND) == [(1, 1, 1)]
+
+
+def test_a_view_that_is_too_old_is_caught_up(store: Store, clock: Clock) -> None:
+    session = store.session()
+    rows_of(session, "SELECT * FROM totals", BOUND)
+    store.run("INSERT INTO t VALUES (2, 1, 1)")
+    clock.now += 0.3
+    line, costs = explained(session, "SELECT * FROM totals", BOUND)
+    assert line.startswith("deferred totals: catch up (1 commits behind)")
+    assert "catch up" in costs
+    assert "bypass" in costs
+    assert rows_of(session, "SELECT * FROM totals", BOUND) == [(1, 2, 2)]
+
+
+def test_an_age_that_nobody_knows_is_too_old(store: Store) -> None:
+    store.db.deferred.samples.__init__()  # type: ignore[misc]
+    store.run("INSERT INTO t VALUES (2, 1, 1)")
+    assert rows_of(store.session(), "SELECT * FROM totals", BOUND) == [(1, 2, 2)]
+
+
+def test_a_statement_over_several_reads_one_position(store: Store, clock: Clock) -> None:
+    """Within the bound the view alone is read as it is, beside its table it is brought along."""
+    session = store.session()
+    rows_of(session, "SELECT * FROM totals", BOUND)
+    store.run("INSERT INTO t VALUES (2, 1, 1)")
+    both = "SELECT totals.c, (SELECT count(*) FROM t) FROM totals"
+    assert rows_of(session, both, BOUND) == [(2, 2)]
+    assert rows_of(session, "SELECT c FROM totals", BOUND) == [(1,)]
+    assert clock.now == 100.0
+
+
+def test_own_changes_are_seen_within_the_bound(store: Store) -> None:
+    session = store.session()
+    rows_of(session, "SELECT * FROM totals", BOUND)
+    session.execute("BEGIN")
+    session.execute("INSERT INTO t VALUES (2, 1, 1)")
+    assert rows_of(session, "SELECT * FROM totals", BOUND) == [(1, 2, 2)]
+    session.execute("ROLLBACK")
+
+
+@pytest.mark.parametrize("freshness", ["session", "latest"])
+def test_session_and_latest_show_everything_committed(store: Store, freshness: str) -> None:
+    store.run("INSERT INTO t VALUES (2, 1, 1)")
+    assert rows_of(store.session(), "SELECT * FROM totals", freshness) == [(1, 2, 2)]
+    assert rows_of(store.session(), "SELECT * FROM totals", "any") == [(1, 1, 1)]
+
+
+def test_a_view_far_behind_a_small_table_is_bypassed(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "BYPASS_PENDING_MIN", 5)
+    monkeypatch.setattr(reading, "CHANGE_S", 1.0)
+    for number in range(10, 20):
+        store.run(f"INSERT INTO t VALUES ({number}, 1, 1)", f"DELETE FROM t WHERE id = {number}")
+    session = store.session()
+    line, _ = explained(session, "SELECT * FROM totals", "latest")
+    assert line.startswith("deferred totals: bypass (20 commits behind)")
+    monkeypatch.setattr(store.db, "with_pending", None)
+    assert rows_of(session, "SELECT * FROM totals", "latest") == [(1, 1, 1)]
+    filtered = "SELECT c FROM totals WHERE g = 1 AND s < 5"
+    assert rows_of(session, filtered, "latest") == [(1,)]
+    session.execute("BEGIN")
+    session.execute("INSERT INTO t VALUES (2, 1, 1)")
+    assert rows_of(session, filtered, "latest") == [(2,)]
+    session.execute("ROLLBACK")
+
+
+def test_a_view_the_worker_is_at_is_waited_for(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The worker is about to end: waiting for it is less than doing all of its work again."""
+    monkeypatch.setattr(reading, "BYPASS_PENDING_MIN", 5)
+    monkeypatch.setattr(reading, "CHANGE_S", 1.0)
+    monkeypatch.setattr(reading, "STATEMENT_S", 100.0)
+    for number in range(10, 20):
+        store.run(f"INSERT INTO t VALUES ({number}, 1, 1)")
+    deferred, group = store.db.deferred, store.view("totals").group
+    monkeypatch.setattr(deferred, "seconds_left", lambda g: 30.0 if g == group else None)
+    monkeypatch.setattr(reading, "CHANGE_S", 60.0)
+    session, waits = store.session(), threading.Event()
+    wait_moved = deferred.wait_moved
+
+    def waited(seen: int, timeout_s: float) -> None:
+        waits.set()
+        monkeypatch.undo()
+        threading.Thread(target=lambda: deferred.step([group])).start()
+        wait_moved(seen, timeout_s)
+
+    monkeypatch.setattr(deferred, "wait_moved", waited)
+    line, costs = explained(session, "SELECT * FROM totals", "latest")
+    assert line.startswith("deferred totals: wait")
+    assert "wait 30000.000 ms" in costs
+    assert rows_of(session, "SELECT * FROM totals", "latest") == [(1, 11, 11)]
+    assert waits.is_set()
+
+
+def test_without_any_reader_far_behind_nothing_is_bypassed(store: Store) -> None:
+    store.run("INSERT INTO t VALUES (2, 1, 1)")
+    decision = reading.decide(
+        store.session(),
+        store.db.catalog,
+        (store.view("totals"),),
+        {store.view("totals").id: store.db.position - 1},
+        store.db.position,
+        alone=True,
+    )
+    assert decision.way is Way.CATCH_UP
