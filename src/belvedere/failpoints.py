@@ -55,6 +55,15 @@ BOUNDARIES = (
     "restore.after_rewind",
 )
 
+PIPELINE = (
+    "pipeline.claimed",
+    "pipeline.task",
+    "pipeline.sum",
+    "pipeline.computed",
+    "pipeline.applied",
+)
+"""Places of the jobs on Spark: in the driver, and (task, sum) in its Python workers."""
+
 PLANTED = {
     "ack_before_sync": "a commit is acknowledged before the sync that covers it",
     "sync_skipped": "the sync is not done at all",
@@ -110,7 +119,7 @@ def arm(
     name: str, action: str, *, at: int | None = None, call: Callable[[], None] | None = None
 ) -> None:
     """Make `name` act at its `at`-th hit from now on (every hit when None)."""
-    if name not in BOUNDARIES:
+    if name not in (*BOUNDARIES, *PIPELINE):
         raise InvalidInput("unknown failpoint", sqlstate="42704", name=name)
     hits[name] = 0
     _places[name] = _Arming(action, at, call)
