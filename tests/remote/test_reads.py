@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from decimal import Decimal
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-import belvedere
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline.store import Filter, Lease, Relation, Store
-
-
-@pytest.fixture
-def connection(tmp_path: Path) -> Iterator[Connection]:
-    with belvedere.connect(str(tmp_path / "shop.db"), durability="off", autocommit=True) as made:
-        yield made
-
-
-@pytest.fixture
-def store(tmp_path: Path, connection: Connection) -> Store:
-    return Store.of(str(tmp_path / "shop.db"))
 
 
 def scanned(

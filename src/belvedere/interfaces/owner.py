@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import socket
 import threading
 from collections.abc import Generator
@@ -34,6 +35,7 @@ from belvedere.remote.frames import (
 from belvedere.session.shared import Shared
 
 PEER_TIMEOUT_S = 3600.0
+STAGING = "staging"
 
 
 class Owner:
@@ -41,6 +43,7 @@ class Owner:
 
     def __init__(self, database: Database, shared: Shared, directory: Path) -> None:
         self._serving = Serving(database, shared, directory, Leases(database))
+        shutil.rmtree(directory / STAGING, ignore_errors=True)  # parts of jobs that are no more
         self._path = directory / SOCKET_FILE
         self._path.unlink(missing_ok=True)
         self._connections: set[socket.socket] = set()
@@ -115,10 +118,10 @@ class Owner:
             if not isinstance(answer, Stream):
                 send(connection, Reply(value=answer))
                 return
-        except Error as error:
+        except Exception as error:  # noqa: BLE001 (a fault of ours is told to the peer too)
             if upload is not None:
                 upload.drain()
-            send(connection, Reply(failure=failure_of(error)))
+            send(connection, Reply(failure=_failure(error)))
             return
         _stream(connection, answer)
 
@@ -144,13 +147,23 @@ def _stream(connection: socket.socket, answer: Stream) -> None:
     last = Reply()
     try:
         write_batches(sink, answer.schema, answer.batches)
-    except Error as error:
-        last = Reply(failure=failure_of(error))
+    except (ConnectionError, TimeoutError):
+        raise  # the peer is gone
+    except Exception as error:  # noqa: BLE001 (a fault of ours is told to the peer too)
+        last = Reply(failure=_failure(error))
     finally:
         if isinstance(answer.batches, Generator):
             answer.batches.close()  # gives back the lease also when the peer is gone
     sink.finish()
     send(connection, last)
+
+
+def _failure(error: Exception) -> Failure:
+    if isinstance(error, Error):
+        return failure_of(error)
+    if isinstance(error, ConnectionError | TimeoutError):
+        raise error  # the peer is gone
+    return Failure("the owner of the store failed", "XX000", detail=repr(error)[:1000])
 
 
 class _Uploading:

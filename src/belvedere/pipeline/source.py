@@ -2,7 +2,8 @@
 
 Options: `database` (the store's directory), one of `table`, `view` and `query`; `position` (by
 default the newest), `columns` (comma-separated: Spark does not tell a Python source which ones it
-needs), `partitions`.
+needs), `partitions`. Or `changes` (a table, or `*`) with `after` and `through`: a stretch of the
+log.
 
 Which process does what, and so what must pickle: `schema`, and `pushFilters` with `partitions`, run
 in a planner process; `read` runs in a task. None of them is the driver. The planner takes a lease
@@ -23,8 +24,11 @@ from belvedere.errors import InvalidInput
 from belvedere.pipeline.shapes import for_spark, spark_schema
 from belvedere.pipeline.source_filters import pushed
 from belvedere.pipeline.store import Filter, Lease, Relation, Split, Store, relation_of, store_of
+from belvedere.pipeline.stream import EVERYTHING, StreamReader, Stretch, stretches
+from belvedere.pipeline.write import BatchWriter, StreamWriter, refuse_overwrite, target_of
 
 PARTITIONS_DEFAULT = 8
+CHANGES = "changes"
 
 
 class BelvedereSource(DataSource):
@@ -35,16 +39,51 @@ class BelvedereSource(DataSource):
         return "belvedere"
 
     def schema(self) -> StructType:
-        relation = relation_of(self.options)
-        return spark_schema(store_of(self.options).describe(relation).schema)
+        store = store_of(self.options)
+        if CHANGES in self.options:
+            return spark_schema(store.describe_changes(changes_of(self.options)))
+        return spark_schema(store.describe(relation_of(self.options)).schema)
 
-    def reader(self, schema: StructType) -> Reader:
+    def reader(self, schema: StructType) -> Reader | LogReader:
+        if CHANGES in self.options:
+            return LogReader(
+                store_of(self.options),
+                changes_of(self.options),
+                after=number_option(self.options, "after"),
+                through=number_option(self.options, "through"),
+                partitions=number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
+            )
         return Reader(
             store_of(self.options),
             relation_of(self.options),
             number_option(self.options, "position"),
             number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
         )
+
+    def streamReader(self, schema: StructType) -> StreamReader:  # noqa: N802 (Spark's name)
+        if CHANGES not in self.options:
+            raise InvalidInput(
+                "the option changes is wanted",
+                sqlstate="22023",
+                hint="the name of a table or view, or * for the whole log",
+            )
+        return StreamReader(
+            store_of(self.options),
+            self.options[CHANGES],
+            position=number_option(self.options, "position"),
+            rows_max=number_option(self.options, "maxRowsPerTrigger"),
+            partitions=number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
+        )
+
+    def writer(self, schema: StructType, overwrite: bool) -> BatchWriter:
+        refuse_overwrite(overwrite)
+        return BatchWriter(target_of(store_of(self.options), self.options, schema.names))
+
+    def streamWriter(  # noqa: N802 (Spark's name)
+        self, schema: StructType, overwrite: bool
+    ) -> StreamWriter:
+        refuse_overwrite(overwrite)
+        return StreamWriter(target_of(store_of(self.options), self.options, schema.names))
 
 
 @dataclass
@@ -88,6 +127,45 @@ class Reader(DataSourceReader):
         else:
             batches = self._store.scan(self._relation, partition.lease, partition.split)
         return map(for_spark, batches)
+
+
+class LogReader(DataSourceReader):
+    """A stretch of the change log as a batch: after < position <= through."""
+
+    def __init__(
+        self,
+        store: Store,
+        changes: str | None,
+        *,
+        after: int | None,
+        through: int | None,
+        partitions: int,
+    ) -> None:
+        self._store = store
+        self._changes = changes
+        self._after = after
+        self._through = through
+        self._partitions = partitions
+
+    def pushFilters(self, filters: list[Pushed]) -> Iterable[Pushed]:  # noqa: N802 (Spark's name)
+        return filters
+
+    def partitions(self) -> Sequence[InputPartition]:
+        identity = self._store.identity()
+        after = identity.first - 1 if self._after is None else self._after
+        through = identity.position if self._through is None else self._through
+        return stretches(after, through, self._partitions)
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        assert isinstance(partition, Stretch)
+        return map(
+            for_spark, self._store.changes(self._changes, partition.after, partition.through)
+        )
+
+
+def changes_of(options: Mapping[str, str]) -> str | None:
+    """The table or view whose changes are wanted; None for the whole log."""
+    return None if options[CHANGES] == EVERYTHING else options[CHANGES]
 
 
 def number_option(options: Mapping[str, str], name: str) -> int | None:

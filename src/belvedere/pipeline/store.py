@@ -84,6 +84,17 @@ class Outcome(NamedTuple):
     rows: pa.Table | None
 
 
+class Written(NamedTuple):
+    """What became of a job's rows. `rejects` has row, sqlstate, reason; `repeated`: all of it was
+    written before."""
+
+    position: int
+    rows: int
+    rejects: pa.Table
+    reasons: tuple[tuple[str, str, int], ...]
+    repeated: bool
+
+
 @dataclass(frozen=True, slots=True)
 class Store:
     directory: Path
@@ -150,6 +161,58 @@ class Store:
     def changes(self, table: str | None, after: int, through: int) -> Iterator[pa.RecordBatch]:
         """after < position <= through, of one table or (None) of all."""
         return self.fetch("changes", table=table, after=after, through=through)
+
+    def reach(self, after: int, rows: int, table: str | None = None) -> int:
+        """The last position up to which there are at most so many changes after `after`; always one
+        commit at least."""
+        return int(self.ask("reach", after=after, rows=rows, table=table))
+
+    # -- writing ------------------------------------------------------------------------------
+
+    def check_columns(self, table: str, operation: str, columns: Sequence[str]) -> None:
+        """Refuse columns that do not fit the table."""
+        self.ask("check_columns", table=table, operation=operation, columns=list(columns))
+
+    def stage(
+        self, table: str, operation: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+    ) -> tuple[str, int]:
+        """Hand over rows that nobody sees yet; returns the name of the part and its size."""
+        found = self.put(
+            "stage", schema, batches, table=table, operation=operation, columns=schema.names
+        )
+        return found["part"], found["rows"]
+
+    def discard(self, parts: Sequence[str]) -> None:
+        if parts:
+            self.ask("discard", parts=list(parts))
+
+    def write(
+        self,
+        table: str,
+        operation: str,
+        parts: Sequence[str],
+        *,
+        on_error: str = "stop",
+        writer: str | None = None,
+        batch: int | None = None,
+    ) -> Written:
+        """Write all parts in one transaction; with a writer, each batch once."""
+        arguments = {
+            "table": table,
+            "operation": operation,
+            "parts": list(parts),
+            "on_error": on_error,
+            "writer": writer,
+            "batch": batch,
+        }
+        with Conversation(self.directory) as conversation:
+            value, rows = conversation.call(Request("write", arguments))
+            assert rows is not None
+            rejects = pa.Table.from_batches(rows[1], rows[0])
+        reasons = tuple((state, text, count) for state, text, count in value["reasons"])
+        return Written(
+            value["position"], value["written"], rejects, reasons, repeated=value["repeated"]
+        )
 
     # -- statements ---------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@ import pyarrow.compute as pc
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import rows_to_arrow
+from belvedere.codec.record import HEADER_BYTES
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.relations import Named, named
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
@@ -120,4 +121,24 @@ def _rows(catalog: Catalog, found: Named, encoded: pa.Array) -> pa.Array:
     return pa.StructArray.from_arrays(columns, fields=list(found.schema), mask=encoded.is_null())
 
 
-VERBS: dict[str, Verb] = {"changes": changes, "describe_changes": describe_changes}
+def reach(peer: Peer, arguments: Arguments) -> int:
+    """The last position up to which there are at most `rows` changes after a position: of all
+    tables, however few of them one reader wants. One commit at least."""
+    after, left = arguments.number("after"), arguments.number("rows")
+    reached = after
+    for batch in peer.database.log.read_bytes(after):
+        for data in batch:
+            left -= int.from_bytes(data[HEADER_BYTES - 4 : HEADER_BYTES], "little")
+            if left < 0 and reached > after:
+                return reached
+            reached += 1
+            if left <= 0:
+                return reached
+    return reached
+
+
+VERBS: dict[str, Verb] = {
+    "changes": changes,
+    "describe_changes": describe_changes,
+    "reach": reach,
+}

@@ -1,0 +1,143 @@
+"""Verbs that write: `stage` rows, then `write` all parts of a job at once, or `discard` them.
+
+`write` is one transaction, so a job is visible as a whole or not at all. A job that may repeat
+itself names its `writer` and `batch`: the last batch of every writer is a row of an ordinary table,
+written in the same transaction, and a batch that is not newer is not written again.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pyarrow as pa
+
+from belvedere.errors import InvalidInput, Retry
+from belvedere.interfaces.verbs import staging
+from belvedere.interfaces.verbs.relations import split_name
+from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
+from belvedere.interfaces.verbs.writing import Outcome, Writer, rows_of, target_of
+from belvedere.session.session import Session
+
+PARTS_MAX = 10_000
+SCHEMA = "belvedere_pipeline"
+WRITTEN = f"{SCHEMA}.written"
+REJECTS = pa.schema(
+    [pa.field("row", pa.utf8()), pa.field("sqlstate", pa.utf8()), pa.field("reason", pa.utf8())]
+)
+_TABLE = f"""
+    CREATE SCHEMA IF NOT EXISTS {SCHEMA};
+    CREATE TABLE IF NOT EXISTS {WRITTEN} (
+        writer text PRIMARY KEY, batch bigint NOT NULL, rows bigint NOT NULL)
+"""
+
+
+def check_columns(peer: Peer, arguments: Arguments) -> None:
+    """Whether rows with these columns can be written; says what is wrong before any work."""
+    catalog = peer.database.catalog
+    schema, name = split_name(catalog, arguments.text("table"))
+    columns = arguments.texts("columns") or []
+    target_of(catalog, schema, name, columns, arguments.text("operation"))
+
+
+def stage(peer: Peer, arguments: Arguments) -> dict[str, Any]:
+    check_columns(peer, arguments)
+    upload = arguments.upload
+    wanted = arguments.texts("columns")
+    if upload.schema.names != wanted:
+        raise InvalidInput(
+            "rows have other columns than announced",
+            sqlstate="42804",
+            announced=wanted,
+            found=upload.schema.names,
+        )
+    name, rows = staging.stage(peer.serving.directory, upload)
+    return {"part": name, "rows": rows}
+
+
+def discard(peer: Peer, arguments: Arguments) -> None:
+    staging.discard(peer.serving.directory, arguments.texts("parts") or [])
+
+
+def write(peer: Peer, arguments: Arguments) -> Stream:
+    """The value says what was done; the rows are those that were rejected."""
+    parts = arguments.texts("parts") or []
+    if len(parts) > PARTS_MAX:
+        raise InvalidInput("too many parts", sqlstate="54000", found=len(parts))
+    session = Session(peer.serving.shared)
+    writer = arguments.optional_text("writer")
+    if writer is not None:
+        session.execute(_TABLE)
+    attempts = peer.database.config.statement_retries_max
+    while True:
+        try:
+            outcome, known = _transaction(peer, session, arguments, parts)
+            break
+        except Retry:
+            attempts -= 1
+            if attempts < 0:
+                raise
+    staging.discard(peer.serving.directory, parts)
+    value = {
+        "position": session.transactions.position,
+        "written": outcome.written,
+        "rejected": len(outcome.rejected),
+        "reasons": [[*reason, count] for reason, count in outcome.reasons.most_common(20)],
+        "repeated": known,
+    }
+    return Stream(REJECTS, [_rejects(outcome)], value)
+
+
+def _transaction(
+    peer: Peer, session: Session, arguments: Arguments, parts: list[str]
+) -> tuple[Outcome, bool]:
+    """What was written, and whether it had been written before."""
+    writer, batch = arguments.optional_text("writer"), arguments.optional_number("batch")
+    session.execute("BEGIN")
+    try:
+        if writer is not None and not _is_new(session, writer, arguments.number("batch")):
+            return Outcome(), True
+        outcome = _apply(peer, session, arguments, parts) if parts else Outcome()
+        if writer is not None:
+            session.execute(
+                f"INSERT INTO {WRITTEN} VALUES (?, ?, ?) ON CONFLICT (writer)"
+                " DO UPDATE SET batch = excluded.batch, rows = excluded.rows",
+                [writer, batch, outcome.written],
+            )
+        session.execute("COMMIT")
+        return outcome, False
+    finally:
+        session.rollback()
+
+
+def _is_new(session: Session, writer: str, batch: int) -> bool:
+    found = session.execute(f"SELECT batch FROM {WRITTEN} WHERE writer = ?", [writer])
+    found.materialize()
+    return not found.rows or found.rows[0][0] < batch
+
+
+def _apply(peer: Peer, session: Session, arguments: Arguments, parts: list[str]) -> Outcome:
+    catalog, directory = session.catalog, peer.serving.directory
+    schema, name = split_name(catalog, arguments.text("table"))
+    columns = staging.schema_of_parts(directory, parts).names
+    target = target_of(catalog, schema, name, columns, arguments.text("operation"))
+    reject = arguments.optional_text("on_error") == "reject"
+    writer = Writer(session, target, reject=reject)
+    writer.write(rows_of(staging.read_parts(directory, parts)))
+    return writer.outcome
+
+
+def _rejects(outcome: Outcome) -> pa.RecordBatch:
+    columns = [
+        pa.array([repr(row) for row, _, _ in outcome.rejected], pa.utf8()),
+        pa.array([sqlstate for _, sqlstate, _ in outcome.rejected], pa.utf8()),
+        pa.array([reason for _, _, reason in outcome.rejected], pa.utf8()),
+    ]
+    return pa.RecordBatch.from_arrays(columns, schema=REJECTS)
+
+
+VERBS: dict[str, Verb] = {
+    "check_columns": check_columns,
+    "stage": stage,
+    "discard": discard,
+    "write": write,
+}

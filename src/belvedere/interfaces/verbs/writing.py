@@ -1,0 +1,228 @@
+"""Staged rows into a table, in one transaction: append, upsert or delete.
+
+Every row goes through the INSERT or DELETE that a statement would be, so defaults, constraints,
+indexes and views see nothing special. When bad rows are to be rejected rather than to stop the job,
+a chunk that fails is tried again row by row, and each row that fails is kept with the reason.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import pyarrow as pa
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Column, Table
+from belvedere.errors import Error, InvalidInput, Unsupported
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.run import CteRows, Rows
+from belvedere.interfaces.verbs.relations import quoted
+from belvedere.plan import nodes as n
+from belvedere.plan.transform import rebuild_inputs
+from belvedere.session import front
+from belvedere.session.parameters import converter
+from belvedere.session.result import Result
+from belvedere.session.session import Session
+from belvedere.sql.statements import DataPlan
+from belvedere.txn.transaction import Transaction
+from belvedere.types import Row
+
+OPERATIONS = ("append", "upsert", "delete")
+CHUNK_ROWS = 5_000
+REJECTS_MAX = 100_000
+_STAGED = -2
+"""The number under which a chunk stands in for the VALUES of the INSERT."""
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Where rows go, and which columns they have, in their order."""
+
+    table: Table
+    schema: str
+    columns: tuple[Column, ...]
+    operation: str
+
+    @property
+    def name(self) -> str:
+        return quoted(self.schema, self.table.name)
+
+    @property
+    def key(self) -> tuple[int, ...]:
+        """Where in a row the primary key stands."""
+        places = {column.slot: i for i, column in enumerate(self.columns)}
+        return tuple(places[slot] for slot in self.table.primary_key)
+
+
+@dataclass(slots=True)
+class Outcome:
+    """What became of the rows. `rejected` are (row as given, SQLSTATE, reason)."""
+
+    written: int = 0
+    rejected: list[tuple[Row, str, str]] = field(default_factory=list)
+    reasons: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def reject(self, row: Row, error: Error) -> None:
+        if len(self.rejected) >= REJECTS_MAX:
+            raise InvalidInput(
+                "too many rows are rejected", sqlstate="54000", limit=REJECTS_MAX
+            ) from error
+        self.rejected.append((row, error.sqlstate, str(error).replace("\n", "; ")))
+        self.reasons[error.sqlstate, error.message] += 1
+
+
+def target_of(
+    catalog: Catalog, schema: str, name: str, columns: Sequence[str], operation: str
+) -> Target:
+    """Check what is given against the table: all that does not fit is named."""
+    if operation not in OPERATIONS:
+        raise InvalidInput(
+            "unknown operation", sqlstate="22023", hint=f"one of {', '.join(OPERATIONS)}"
+        )
+    table = catalog.expect(Table, name, schema)
+    live = {c.name: c for c in table.columns if not c.dropped and not c.hidden}
+    key = [table.columns[slot] for slot in table.primary_key]
+    unknown = [one for one in columns if one not in live]
+    needed = _needed(live.values(), key, operation)
+    missing = [one for one in needed if one not in columns]
+    if unknown or missing or len(set(columns)) != len(columns):
+        raise InvalidInput(
+            "columns do not match the table",
+            sqlstate="42804",
+            detail=f"given are {', '.join(columns)}; the table has {', '.join(live)}",
+            unknown=", ".join(unknown) or "none",
+            missing=", ".join(missing) or "none",
+        )
+    if operation != "append" and any(column.hidden for column in key):
+        raise Unsupported(f"{operation} into a table without a primary key")
+    return Target(table, schema, tuple(live[one] for one in columns), operation)
+
+
+def _needed(columns: Iterable[Column], key: list[Column], operation: str) -> list[str]:
+    """Columns that must be given: for an INSERT, those that have no value by themselves."""
+    names = [] if operation == "append" else [column.name for column in key]
+    if operation == "delete":
+        return names
+    bare = [c for c in columns if c.not_null and c.default is None and c.sequence is None]
+    return names + [c.name for c in bare if c.generated is None and c.name not in names]
+
+
+class Writer:
+    """Writes rows within the transaction that the session has open."""
+
+    def __init__(self, session: Session, target: Target, *, reject: bool) -> None:
+        self._session = session
+        self._target = target
+        self._reject = reject
+        self._convert = converter([column.type for column in target.columns])
+        self._keys: set[Row] = set()
+        self.outcome = Outcome()
+        delete = target.operation == "delete"
+        self._apply: Callable[[list[Row]], int] = self._delete if delete else self._insert
+        self._text = _delete_text(target) if delete else _insert_text(target)
+        self._compiled: Rows | None = None
+
+    def write(self, given: Iterator[Row]) -> None:
+        """All rows, in chunks."""
+        chunk: list[Row] = []
+        for row in given:
+            chunk.append(row)
+            if len(chunk) == CHUNK_ROWS:
+                self._write_chunk(chunk)
+                chunk = []
+        if chunk:
+            self._write_chunk(chunk)
+
+    def _write_chunk(self, chunk: list[Row]) -> None:
+        if not self._reject:
+            self.outcome.written += self._apply([self._converted(row) for row in chunk])
+            return
+        try:
+            self._in_savepoint(chunk)
+        except InvalidInput:
+            for row in chunk:
+                try:
+                    self._in_savepoint([row])
+                except InvalidInput as error:
+                    self.outcome.reject(row, error)
+
+    def _in_savepoint(self, chunk: list[Row]) -> None:
+        state, known = self._session.transactions, set(self._keys)
+        state.savepoint("staged")
+        try:
+            self.outcome.written += self._apply([self._converted(row) for row in chunk])
+        except InvalidInput:
+            state.rollback_to("staged")
+            self._keys = known
+            raise
+        finally:
+            state.release("staged")
+
+    def _converted(self, row: Row) -> Row:
+        converted = self._convert(row)
+        if self._target.operation == "upsert":
+            key = tuple([converted[place] for place in self._target.key])
+            if key in self._keys:
+                raise InvalidInput("a row is given twice", sqlstate="21000", key=key)
+            self._keys.add(key)
+        return converted
+
+    def _insert(self, chunk: list[Row]) -> int:
+        def insert(transaction: Transaction) -> Result:
+            if self._compiled is None:
+                plan = _from_staged(_bound(self._session, self._text).plan)
+                self._compiled = compile_plan(transaction.catalog, plan)
+            run = self._session.new_run(transaction, ()).beside({_STAGED: CteRows(chunk)})
+            for _ in self._compiled(run):
+                pass
+            for write in run.changes:
+                write.apply(transaction)
+            return Result("INSERT", affected=len(chunk))
+
+        return self._session.in_transaction(True, insert).affected
+
+    def _delete(self, chunk: list[Row]) -> int:
+        places = self._target.key
+        return sum(
+            self._session.execute(self._text, [row[place] for place in places]).affected
+            for row in chunk
+        )
+
+
+def _bound(session: Session, text: str) -> DataPlan:
+    (parsed,) = front.parse(text)
+    statement, _ = front.bind(session, parsed, ())
+    assert isinstance(statement, DataPlan)
+    return statement
+
+
+def _from_staged(node: n.Node) -> n.Node:
+    if isinstance(node, n.Values) and node.rows and node.rows != ((),):
+        return n.CteScan(_STAGED, "staged", node.fields)
+    return rebuild_inputs(node, _from_staged)
+
+
+def _insert_text(target: Target) -> str:
+    names = ", ".join(quoted(column.name) for column in target.columns)
+    values = ", ".join(f"CAST(NULL AS {column.type})" for column in target.columns)
+    text = f"INSERT INTO {target.name} ({names}) SELECT * FROM (VALUES ({values})) AS staged"
+    if target.operation == "append":
+        return text
+    key = [target.table.columns[slot] for slot in target.table.primary_key]
+    others = [column for column in target.columns if column not in key]
+    action = ", ".join(f"{quoted(c.name)} = excluded.{quoted(c.name)}" for c in others)
+    conflict = f"ON CONFLICT ({', '.join(quoted(c.name) for c in key)})"
+    return f"{text} {conflict} " + (f"DO UPDATE SET {action}" if others else "DO NOTHING")
+
+
+def _delete_text(target: Target) -> str:
+    key = [target.columns[place] for place in target.key]
+    return f"DELETE FROM {target.name} WHERE " + " AND ".join(f"{quoted(c.name)} = ?" for c in key)
+
+
+def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:
+    for batch in batches:
+        columns = [column.to_pylist() for column in batch.columns]
+        yield from zip(*columns)

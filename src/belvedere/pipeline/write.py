@@ -1,0 +1,145 @@
+"""`df.write.format("belvedere")` and `writeStream`: rows into a table.
+
+Options: `database`, `table`; `operation`: append (the default), upsert or delete; `onError`: stop
+(the default) or reject.
+
+Each task hands its rows to the owner of the store, which stages them; nobody can see them yet. The
+commit names all parts, and the owner writes them in one transaction. A job that fails before that
+leaves nothing. A stream names itself (the id of the query, which a restart from its checkpoint
+keeps) and the number of the batch; the owner keeps the last one in the same transaction, so a batch
+that Spark plays again is not written again.
+
+`write` runs in tasks, `commit` and `abort` in a process of the driver's machine; the writer is
+pickled to both.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
+
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.pipeline.store import Store
+
+QUERY_ID = "sql.streaming.queryId"
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where a writer writes. Pickled to tasks."""
+
+    store: Store
+    table: str
+    operation: str
+    on_error: str
+    columns: tuple[str, ...]
+
+
+@dataclass
+class Staged(WriterCommitMessage):
+    """One task's part. `query` is the streaming query it belongs to."""
+
+    part: str
+    rows: int
+    query: str | None
+
+
+class BatchWriter(DataSourceArrowWriter):
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        check(target)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        return stage(self._target, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        target = self._target
+        target.store.write(
+            target.table, target.operation, _parts(messages), on_error=target.on_error
+        )
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
+        self._target.store.discard(_parts(messages))
+
+
+class StreamWriter(DataSourceStreamArrowWriter):
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        check(target)
+
+    def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
+        return stage(self._target, iterator)
+
+    def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        queries = {one.query for one in messages if isinstance(one, Staged)}
+        if not queries:
+            return
+        query = queries.pop()
+        if queries or query is None:
+            raise InvalidInput("tasks do not know which query they belong to", sqlstate="XX000")
+        target = self._target
+        target.store.write(
+            target.table,
+            target.operation,
+            _parts(messages),
+            on_error=target.on_error,
+            writer=query,
+            batch=batchId,
+        )
+
+    def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
+        self._target.store.discard(_parts(messages))
+
+
+def target_of(store: Store, options: Mapping[str, str], columns: Sequence[str]) -> Target:
+    if "table" not in options:
+        raise InvalidInput("the option table is wanted", sqlstate="22023")
+    on_error = options.get("onError", "stop")
+    if on_error not in ("stop", "reject"):
+        raise InvalidInput("unknown onError", sqlstate="22023", hint="stop or reject")
+    operation = options.get("operation", "append")
+    return Target(store, options["table"], operation, on_error, tuple(columns))
+
+
+def refuse_overwrite(overwrite: bool) -> None:
+    if overwrite:
+        raise Unsupported(
+            "mode overwrite", hint="use mode append with the option operation = upsert"
+        )
+
+
+def check(target: Target) -> None:
+    target.store.check_columns(target.table, target.operation, target.columns)
+
+
+def stage(target: Target, batches: Iterator[pa.RecordBatch]) -> Staged:
+    first = next(batches, None)
+    if first is None:
+        return Staged("", 0, _query())
+    part, rows = target.store.stage(
+        target.table, target.operation, first.schema, _again(first, batches)
+    )
+    return Staged(part, rows, _query())
+
+
+def _again(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    yield first
+    yield from rest
+
+
+def _query() -> str | None:
+    context = TaskContext.get()
+    return None if context is None else context.getLocalProperty(QUERY_ID)
+
+
+def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
+    """The parts that tasks have told of; a failed task told of none."""
+    return [one.part for one in messages if isinstance(one, Staged) and one.part]

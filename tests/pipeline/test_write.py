@@ -1,0 +1,88 @@
+"""DataFrames into tables."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from belvedere.interfaces.dbapi import Connection
+from belvedere.pipeline.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def write(frame: DataFrame, shop: Path, **options: object) -> None:
+    writer = frame.write.format("belvedere").mode("append").option("database", str(shop))
+    for name, value in options.items():
+        writer = writer.option(name, str(value))
+    writer.save()
+
+
+def content(connection: Connection) -> list[tuple[Any, ...]]:
+    return connection.execute("SELECT * FROM t ORDER BY id").fetchall()
+
+
+@pytest.fixture(autouse=True)
+def table(connection: Connection) -> None:
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, name text, n int CHECK (n < 100))")
+
+
+def test_append_upsert_and_delete(spark: SparkSession, shop: Path, connection: Connection) -> None:
+    frame = spark.range(0, 50, numPartitions=2).selectExpr("id", "cast(id as int) as n")
+    before = Store.of(str(shop)).position()
+    write(frame, shop, table="t")
+    assert content(connection) == [(i, None, i) for i in range(50)]
+    after = Store.of(str(shop)).position()
+    assert after == before + 1  # one commit, whatever the number of tasks
+    write(
+        frame.where("id < 2").selectExpr("id", "'new' as name"), shop, table="t", operation="upsert"
+    )
+    assert content(connection)[:3] == [(0, "new", 0), (1, "new", 1), (2, None, 2)]
+    write(frame.where("id > 2").select("id"), shop, table="t", operation="delete")
+    assert [row[0] for row in content(connection)] == [0, 1, 2]
+
+
+def test_a_job_that_fails_leaves_nothing(
+    spark: SparkSession, shop: Path, connection: Connection
+) -> None:
+    good = spark.range(0, 10, numPartitions=2)
+    broken = good.selectExpr("id", "cast(if(id = 9, raise_error('task died'), 1) as int) as n")
+    with pytest.raises(Exception, match="task died"):
+        write(broken, shop, table="t")
+    refused = good.selectExpr("id", "cast(id * 50 as int) as n")
+    with pytest.raises(Exception, match="check"):
+        write(refused, shop, table="t")
+    assert content(connection) == []
+    left = list((shop / "staging").iterdir())
+    assert len(left) <= 2  # of the failed commit, until the store is opened again
+
+
+@pytest.mark.parametrize(
+    ("columns", "options", "message"),
+    [
+        (["id", "'a' as nam"], {}, "columns do not match the table"),
+        (["id"], {"operation": "merge"}, "unknown operation"),
+        (["id"], {"table": "tt"}, "table does not exist"),
+        (["'a' as name"], {"operation": "delete"}, "missing=id"),
+    ],
+)
+def test_what_does_not_fit_is_refused_before_any_task_runs(
+    spark: SparkSession,
+    shop: Path,
+    connection: Connection,
+    columns: list[str],
+    options: dict[str, str],
+    message: str,
+) -> None:
+    with pytest.raises(Exception, match=message):
+        write(spark.range(3).selectExpr(*columns), shop, **{"table": "t", **options})
+    assert content(connection) == []
+
+
+def test_overwrite_is_refused(spark: SparkSession, shop: Path, connection: Connection) -> None:
+    writer = spark.range(3).write.format("belvedere").mode("overwrite")
+    with pytest.raises(Exception, match="mode overwrite"):
+        writer.option("database", str(shop)).option("table", "t").save()

@@ -1,0 +1,176 @@
+"""Rows that another process writes: staged, then visible all at once, each batch once."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from belvedere.errors import InvalidInput, Unavailable
+from belvedere.interfaces.dbapi import Connection
+from belvedere.pipeline.store import Store, Written
+
+
+def staged(store: Store, rows: list[dict[str, Any]], operation: str = "append") -> str:
+    batch = pa.RecordBatch.from_pylist(rows)
+    part, count = store.stage("t", operation, batch.schema, [batch])
+    assert count == len(rows)
+    return part
+
+
+def written(
+    store: Store, rows: list[dict[str, Any]], operation: str = "append", **more: Any
+) -> Written:
+    return store.write("t", operation, [staged(store, rows, operation)], **more)
+
+
+def content(connection: Connection) -> list[tuple[Any, ...]]:
+    return connection.execute("SELECT * FROM t ORDER BY 1").fetchall()
+
+
+@pytest.fixture(autouse=True)
+def table(connection: Connection) -> None:
+    connection.execute(
+        "CREATE TABLE t (id bigint PRIMARY KEY, name text NOT NULL, n int DEFAULT 7 CHECK (n > 0))"
+    )
+
+
+def test_staged_rows_are_invisible_until_they_are_written(
+    store: Store, connection: Connection
+) -> None:
+    parts = [staged(store, [{"id": 1, "name": "a"}]), staged(store, [{"id": 2, "name": "b"}])]
+    assert content(connection) == []
+    before = store.position()
+    done = store.write("t", "append", parts)
+    assert (done.rows, done.position) == (2, before + 1)
+    assert content(connection) == [(1, "a", 7), (2, "b", 7)]
+
+
+def test_upsert_and_delete_go_by_the_primary_key(store: Store, connection: Connection) -> None:
+    written(store, [{"id": i, "name": "old", "n": i} for i in (1, 2, 3)])
+    done = written(store, [{"id": 2, "name": "new"}, {"id": 4, "name": "new"}], "upsert")
+    assert done.rows == 2
+    assert content(connection) == [(1, "old", 1), (2, "new", 2), (3, "old", 3), (4, "new", 7)]
+    assert written(store, [{"id": 1}, {"id": 9}], "delete").rows == 1
+    assert [row[0] for row in content(connection)] == [2, 3, 4]
+
+
+def test_views_and_indexes_follow(store: Store, connection: Connection) -> None:
+    connection.execute("CREATE MATERIALIZED VIEW v AS SELECT name, count(*) AS c FROM t GROUP BY 1")
+    written(store, [{"id": i, "name": "ab"[i % 2]} for i in range(10)])
+    assert sorted(connection.execute("SELECT * FROM v").fetchall()) == [("a", 5), ("b", 5)]
+
+
+def test_text_is_read_as_the_type_of_its_column(store: Store, connection: Connection) -> None:
+    written(store, [{"id": "12", "name": "a", "n": "3"}])
+    assert content(connection) == [(12, "a", 3)]
+
+
+def test_one_bad_row_stops_the_job_and_leaves_nothing(store: Store, connection: Connection) -> None:
+    before = store.position()
+    with pytest.raises(InvalidInput) as caught:
+        written(store, [{"id": 1, "name": "a", "n": 1}, {"id": 2, "name": "b", "n": -1}])
+    assert caught.value.sqlstate == "23514"
+    assert content(connection) == []
+    assert store.position() == before
+
+
+def test_bad_rows_are_rejected_each_with_its_reason(store: Store, connection: Connection) -> None:
+    connection.execute("INSERT INTO t VALUES (5, 'there', 1)")
+    rows: list[dict[str, Any]] = [
+        {"id": "1", "name": "good", "n": "1"},
+        {"id": "2", "name": "bad", "n": "-1"},
+        {"id": "x", "name": "bad", "n": "1"},
+        {"id": "5", "name": "bad", "n": "1"},
+        {"id": "3", "name": None, "n": "1"},
+        {"id": "1", "name": "twice", "n": "1"},
+        {"id": "6", "name": "good", "n": None},
+    ]
+    done = written(store, rows, on_error="reject")
+    assert done.rows == 2
+    assert [row[:2] for row in content(connection)] == [(1, "good"), (5, "there"), (6, "good")]
+    found = done.rejects.to_pylist()
+    assert [row["sqlstate"] for row in found] == ["23514", "22P02", "23505", "23502", "23505"]
+    assert "'x'" in found[1]["row"]
+    assert ("23505", 2) in [(state, count) for state, _, count in done.reasons]
+
+
+@pytest.mark.parametrize(
+    ("row", "operation", "names"),
+    [
+        ({"id": 1, "nam": "a"}, "append", ["unknown=nam", "missing=name", "has id, name, n"]),
+        ({"name": "a"}, "upsert", ["missing=id"]),
+        ({"name": "a"}, "delete", ["missing=id"]),
+        ({"id": 1, "name": "a"}, "replace", ["append, upsert, delete"]),
+    ],
+)
+def test_columns_that_do_not_match_are_listed(
+    store: Store, connection: Connection, row: dict[str, Any], operation: str, names: list[str]
+) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        staged(store, [row], operation)
+    for name in names:
+        assert name in str(caught.value)
+
+
+def test_a_batch_is_written_once_however_often_it_is_sent(
+    store: Store, connection: Connection
+) -> None:
+    for batch, repeated in ((0, False), (0, True), (1, False), (0, True), (1, True)):
+        rows = [{"id": batch, "name": "a"}]
+        done = written(store, rows, "append", writer="query 7", batch=batch)
+        assert done.repeated is repeated
+    assert [row[0] for row in content(connection)] == [0, 1]
+    done = written(store, [{"id": 5, "name": "a"}], writer="another", batch=0)
+    assert not done.repeated
+
+
+def test_two_that_send_the_same_batch_write_it_once(store: Store, connection: Connection) -> None:
+    outcomes: list[bool] = []
+
+    def send() -> None:
+        rows = [{"id": i, "name": "a"} for i in range(50)]
+        outcomes.append(written(store, rows, writer="query", batch=3).repeated)
+
+    threads = [threading.Thread(target=send) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(outcomes) == [False, True, True, True]
+    assert len(content(connection)) == 50
+
+
+def test_parts_that_are_discarded_or_made_up_cannot_be_written(
+    store: Store, connection: Connection, tmp_path: Path
+) -> None:
+    part = staged(store, [{"id": 1, "name": "a"}])
+    store.discard([part])
+    with pytest.raises(Unavailable, match="staged rows are gone"):
+        store.write("t", "append", [part])
+    with pytest.raises(InvalidInput, match="not the name of a part"):
+        store.write("t", "append", ["../../etc/passwd"])
+    assert list((tmp_path / "shop.db" / "staging").iterdir()) == []
+
+
+def test_a_task_that_dies_while_it_sends_leaves_no_part(
+    store: Store, connection: Connection, tmp_path: Path
+) -> None:
+    batch = pa.RecordBatch.from_pylist([{"id": 1, "name": "a"}])
+
+    def dying() -> Any:
+        yield batch
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        store.stage("t", "append", batch.schema, dying())
+    staged(store, [{"id": 2, "name": "b"}])  # the owner goes on
+    deadline = threading.Event()
+    for _ in range(600):
+        if len(list((tmp_path / "shop.db" / "staging").iterdir())) == 1:
+            break
+        deadline.wait(0.1)
+    assert len(list((tmp_path / "shop.db" / "staging").iterdir())) == 1
