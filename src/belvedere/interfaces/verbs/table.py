@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from belvedere.interfaces.verbs import changes, reads, state, statements
+from belvedere.interfaces.verbs import changes, maintenance, reads, state, statements, writes
 from belvedere.interfaces.verbs.serving import Verb
 
 VERBS: dict[str, Verb] = {
@@ -10,4 +10,6 @@ VERBS: dict[str, Verb] = {
     **reads.VERBS,
     **changes.VERBS,
     **statements.VERBS,
+    **writes.VERBS,
+    **maintenance.VERBS,
 }
