@@ -28,7 +28,14 @@ from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.splitting import split_range
 from belvedere.views import claim as claims
 from belvedere.views.claim import Addition, Claim
-from belvedere.views.watermarks import deferred_views, follows_log, members, position_of, watermark
+from belvedere.views.watermarks import (
+    deferred_views,
+    follows_log,
+    members,
+    position_of,
+    views_of,
+    watermark,
+)
 
 PAIRS = pa.schema(
     [pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary(), nullable=False)]
@@ -96,6 +103,7 @@ def _view(held: Lease, arguments: Arguments) -> View:
 
 
 def groups(peer: Peer, arguments: Arguments) -> list[dict[str, Any]]:
+    """`views` are those that move with the group, `names` all that belong to it."""
     with peer.database.begin() as reader:
         found = sorted({view.group for view in deferred_views(reader.catalog)})
         return [_group(reader, group) for group in found]
@@ -106,7 +114,7 @@ def _group(reader: Any, group: int) -> dict[str, Any]:
     return {
         "group": group,
         "views": [view.id for view in members(reader, group)],
-        "names": [view.name for view in members(reader, group)],
+        "names": [view.name for view in views_of(reader.catalog, group)],
         "watermark": watermark(reader, group),
         "position": reader.position,
         "owner": "" if held is None else held.owner,
