@@ -9,6 +9,7 @@ A key is one family byte and what the family says (integers are big-endian, so k
 | watermark | 0x03 | id of a maintenance group or view, u32 | its position |
 | stream | 0x04 | view id, u32; position, u64; number, u32 | what was added (`views.stream`) |
 | claim | 0x05 | maintenance group id, u32 | who maintains it (`views.claim`) |
+| piece | 0x06 | position, u64; number, u32 | a further piece of a large log record (`txn.pieces`) |
 | rows | 0x10 | relation id, u32; encoded key (`codec.keys`) | a row (`codec.rows`) |
 
 Every table, index, view and auxiliary view is a relation. Relation ids below `USER_RELATIONS_FROM`
@@ -32,6 +33,7 @@ LOG = 0x02
 WATERMARK = 0x03
 STREAM = 0x04
 CLAIM = 0x05
+PIECE = 0x06
 ROWS = 0x10
 
 CATALOG_RELATION = 1
@@ -45,6 +47,7 @@ ROW_PREFIX_BYTES = 5
 _family_and_u32 = struct.Struct(">BI")
 _family_and_u64 = struct.Struct(">BQ")
 _stream = struct.Struct(">BIQI")
+_piece = struct.Struct(">BQI")
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +80,14 @@ class ClaimKey:
 
 
 @dataclass(frozen=True, slots=True)
+class PieceKey:
+    """Of a log record, from 1 on: the first piece is the log key's value."""
+
+    position: int
+    number: int
+
+
+@dataclass(frozen=True, slots=True)
 class RowKey:
     """`key` is the encoded key alone, without family and relation."""
 
@@ -84,7 +95,7 @@ class RowKey:
     key: bytes
 
 
-ParsedKey = MetaKey | LogKey | WatermarkKey | StreamKey | ClaimKey | RowKey
+ParsedKey = MetaKey | LogKey | WatermarkKey | StreamKey | ClaimKey | PieceKey | RowKey
 
 
 def meta_key(name: str) -> bytes:
@@ -109,6 +120,10 @@ def claim_key(group: int) -> bytes:
     return _family_and_u32.pack(CLAIM, _u32(group))
 
 
+def piece_key(position: int, number: int) -> bytes:
+    return _piece.pack(PIECE, position, number)
+
+
 def row_prefix(relation: int) -> bytes:
     """What every key of the relation starts with: the `prefix` of its KeyCodec."""
     return _family_and_u32.pack(ROWS, _u32(relation))
@@ -122,6 +137,11 @@ def log_range(from_exclusive: int, to_inclusive: int) -> tuple[bytes, bytes]:
     """The keys of the records from < position <= to; an empty range when there are none."""
     start = _after_log_key(from_exclusive)
     return start, max(start, _after_log_key(to_inclusive))
+
+
+def piece_range(from_exclusive: int, to_inclusive: int) -> tuple[bytes, bytes]:
+    """The further pieces of the records from < position <= to."""
+    return piece_key(from_exclusive + 1, 0), piece_key(to_inclusive + 1, 0)
 
 
 def watermark_range() -> tuple[bytes, bytes]:
@@ -163,6 +183,8 @@ def parse(key: bytes) -> ParsedKey:
                 return StreamKey(*_stream.unpack(key)[1:])
             case 0x05:
                 return ClaimKey(_family_and_u32.unpack(key)[1])
+            case 0x06:
+                return PieceKey(*_piece.unpack(key)[1:])
             case 0x10:
                 return RowKey(_family_and_u32.unpack_from(key)[1], key[ROW_PREFIX_BYTES:])
     except (IndexError, UnicodeDecodeError, struct.error) as error:

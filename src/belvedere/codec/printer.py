@@ -19,7 +19,7 @@ from typing import Any
 
 from belvedere.codec import accumulator, keyspace
 from belvedere.codec.keys import KeyCodec
-from belvedere.codec.record import Change, decode_record
+from belvedere.codec.record import Change, decode_record, record_length
 from belvedere.codec.rows import RowLayout
 from belvedere.codec.scalars import numeric_text
 from belvedere.errors import Corruption
@@ -27,6 +27,7 @@ from belvedere.types import Interval, Row
 
 TEXT_LENGTH_MAX = 200
 BYTES_LENGTH_MAX = 64
+_SHOWN_BYTES_MAX = 1024 * 1024
 _PLAIN_NAME = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.$")
 
 
@@ -64,6 +65,8 @@ def print_pair(key: bytes, value: bytes, describe: Describe) -> str:
             return f"{shown}  {_print_record(position, value, describe)}"
         case keyspace.WatermarkKey():
             return f"{shown} -> {_print_position(value)}"
+        case keyspace.PieceKey():
+            return f"{shown} -> {len(value)} bytes"
         case keyspace.StreamKey() | keyspace.ClaimKey():
             return f"{shown} -> {print_bytes(value)}"
         case keyspace.RowKey(relation, _):
@@ -87,6 +90,8 @@ def print_key(key: bytes, describe: Describe) -> str:
             return f"stream of view {view} at {position} number {number}"
         case keyspace.ClaimKey(group):
             return f"claim {group}"
+        case keyspace.PieceKey(position, number):
+            return f"piece {number} of log {position}"
         case keyspace.RowKey(relation, row_key):
             description = describe(relation)
             name = _relation_name(relation, description)
@@ -141,6 +146,8 @@ def _print_record(position: int, value: bytes, describe: Describe) -> str:
         record = decode_record(value, position)
         changes = list(record.changes())
     except Corruption as error:
+        if len(value) > _SHOWN_BYTES_MAX:
+            return f"{len(value)} of {record_length(value)} bytes: {error.message}"
         return f"damaged: {error.message}  {print_bytes(value)}"
     time = datetime(1970, 1, 1, tzinfo=UTC)
     try:

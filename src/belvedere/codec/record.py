@@ -157,6 +157,15 @@ def encode_single(
     return _hash.pack(digest) + body, digest
 
 
+def record_length(data: bytes) -> int:
+    """How long a record says that it is."""
+    return int.from_bytes(data[HASH_BYTES : HASH_BYTES + 4], "little")
+
+
+def record_position(data: bytes) -> int:
+    return int.from_bytes(data[HASH_BYTES + 4 : HASH_BYTES + 12], "little")
+
+
 def decode_record(data: bytes, position: int | None = None) -> Record:
     """A record from its bytes, checked. `position` is the one its key says, when it is known."""
     if len(data) < HEADER_BYTES:

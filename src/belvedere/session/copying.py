@@ -1,23 +1,30 @@
 """COPY: files to rows and rows to files, as CSV, PostgreSQL's text format, or Parquet.
 
-A file is read in chunks; each chunk goes through the same INSERT a statement would, in one
-transaction for the whole file. A file comes from the machine the session runs on; COPY .. FROM
-STDIN and TO STDOUT use the streams of the session's door.
+A file is read in chunks; each chunk becomes rows as the same INSERT would make them, in one
+transaction for the whole file. Parquet columns that need no reckoning are encoded as columns. A
+file comes from the machine the session runs on; COPY .. FROM STDIN and TO STDOUT use the streams of
+the session's door.
 """
 
 from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
+from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.errors import InvalidInput, Unavailable, Unsupported
+from belvedere.execution.bulk import Loader
+from belvedere.execution.direct.changes import row_maker, widener
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.execution.run import CteRows, Rows
+from belvedere.execution.direct.context import Context
+from belvedere.execution.run import CteRows
+from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import formatter, parser
-from belvedere.plan.transform import rebuild_inputs
+from belvedere.plan.transform import rebuild
 from belvedere.session import parquet, textfile
 from belvedere.session.parameters import converter
 from belvedere.session.result import Result
@@ -29,7 +36,7 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 CHUNK_ROWS = 5_000
-_FILE_ROWS = -1  # the number under which a chunk stands in for the INSERT's VALUES
+_FILE_ROWS = -1  # the number of the CTE that a chunk of the file is read as
 
 
 def run(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
@@ -47,41 +54,110 @@ def run(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
 # -- in --------------------------------------------------------------------------------------------
 
 
+class _Intake:
+    """The rows of a file on their way into a table, in one transaction."""
+
+    def __init__(self, session: Session, transaction: Transaction, statement: s.Copy) -> None:
+        insert = _from_file(statement)
+        catalog = transaction.catalog
+        self.session = session
+        self.table = compiled_table(catalog, insert.relation)
+        self.columns = _plain_columns(insert, self.table)
+        self._loader = Loader(transaction, self.table)
+        self._run = session.new_run(transaction, ())
+        self._each = compile_plan(catalog, insert.input)
+        context = Context(catalog, lambda inner: compile_plan(catalog, inner))
+        self._make = row_maker(context, insert, self.table)
+        self._widen = widener(self.table)
+        self.count = 0
+
+    def add_rows(self, chunk: list[Row]) -> None:
+        """Values of the file's columns."""
+        self.session.interrupt.check()
+        run = self._run.beside({_FILE_ROWS: CteRows(chunk)})
+        rows = [self._widen(row) for row in map(self._make(run), self._each(run))]
+        self._loader.add_rows(rows)
+        self.count += len(rows)
+
+    def add_columns(self, columns: list[Any]) -> bool:
+        """Arrow columns of the file, as they are; False when they have to become rows first."""
+        self.session.interrupt.check()
+        batch = parquet.as_slots(columns, self.columns, self.table)
+        if batch is None:
+            return False
+        try:
+            self._loader.add_columns(batch)
+        except InvalidInput as error:
+            if error.sqlstate in ("23505", "23502"):
+                raise
+            return False
+        self.count += batch.num_rows
+        return True
+
+
 def _copy_in(session: Session, transaction: Transaction, statement: s.Copy) -> Result:
-    rows = _file_rows(session, statement)
-    plan = _from_file(statement.plan)
-    compiled = compile_plan(transaction.catalog, plan)
-    count = 0
-    while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
-        _insert(session, transaction, compiled, chunk)
-        count += len(chunk)
-    return Result("COPY", affected=count)
+    intake = _Intake(session, transaction, statement)
+    if statement.format == "parquet":
+        _copy_parquet(intake, statement)
+    else:
+        rows = _file_rows(session, statement)
+        while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
+            intake.add_rows(chunk)
+    return Result("COPY", affected=intake.count)
 
 
-def _insert(session: Session, transaction: Transaction, compiled: Rows, chunk: list[Row]) -> None:
-    run = session.new_run(transaction, ()).beside({_FILE_ROWS: CteRows(chunk)})
-    for _ in compiled(run):
-        pass
-    for write in run.changes:
-        write.apply(transaction)
-    session.interrupt.check()
+def _copy_parquet(intake: _Intake, statement: s.Copy) -> None:
+    if statement.path is None:
+        raise Unsupported("COPY of Parquet from STDIN")
+    names = [field.name for field in statement.columns]
+    convert = converter([field.type for field in statement.columns])
+    for columns in parquet.batches(_existing(statement.path), names):
+        if intake.columns is None or not intake.add_columns(columns):
+            values = [column.to_pylist() for column in columns]
+            intake.add_rows(list(map(convert, zip(*values))))
 
 
-def _from_file(node: n.Node) -> n.Node:
-    if isinstance(node, n.Values) and node.rows and node.rows != ((),):
-        return n.CteScan(_FILE_ROWS, "file", node.fields)
-    return rebuild_inputs(node, _from_file)
+def _from_file(statement: s.Copy) -> n.Insert:
+    """The INSERT with rows of the file in the place of its parameters."""
+    insert = statement.plan
+    assert isinstance(insert, n.Insert)
+    values = insert.input
+    assert isinstance(values, n.Values)
+    source = n.CteScan(_FILE_ROWS, "file", tuple(statement.columns))
+    expressions = tuple(_of_column(one) for one in values.rows[0])
+    return replace(insert, input=n.Project(source, expressions, values.fields))
+
+
+def _of_column(expression: e.Expression) -> e.Expression:
+    if isinstance(expression, e.Parameter):
+        return e.Column(expression.index - 1, expression.type)
+    return rebuild(expression, _of_column)
+
+
+def _plain_columns(insert: n.Insert, table: CompiledTable) -> list[int | None] | None:
+    """For every slot of the table which column of the file it is (None: NULL), if there is nothing
+    to reckon for any."""
+    rules, project = insert.rules, insert.input
+    assert isinstance(project, n.Project)
+    if rules.generated or rules.checks or any(column.hidden for column in table.live):
+        return None
+    found: list[int | None] = [None] * len(table.table.columns)
+    for ordinal, expression in zip(insert.ordinals, project.expressions):
+        while (
+            isinstance(expression, e.Cast) and expression.type.kind is expression.operand.type.kind
+        ):
+            expression = expression.operand
+        slot = table.live[ordinal].slot
+        if isinstance(expression, e.Column):
+            found[slot] = expression.index
+        elif not (isinstance(expression, e.Literal) and expression.value is None):
+            return None
+    return found
 
 
 def _file_rows(session: Session, statement: s.Copy) -> Iterator[Row]:
     types = [field.type for field in statement.columns]
     options = dict(statement.options)
-    if statement.format == "parquet":
-        if statement.path is None:
-            raise Unsupported("COPY of Parquet from STDIN")
-        names = [field.name for field in statement.columns]
-        convert = converter(types)
-        return map(convert, parquet.read(_existing(statement.path), names))
     if statement.path is None:
         return _parsed(session.door_input(), statement.format, options, types)
     return _opened(_existing(statement.path), statement.format, options, types)

@@ -7,17 +7,24 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from belvedere.catalog.relation import CompiledTable
 from belvedere.errors import InvalidInput
-from belvedere.types import Row, SqlType
+from belvedere.execution.bulk import is_direct
+from belvedere.types import Kind, Row, SqlType
 
 BATCH_ROWS = 20_000
+_FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1 to 9999
 
 
-def read(path: Path, names: list[str]) -> Iterator[Row]:
-    """The columns of these names, or by place when the file has as many."""
+def batches(path: Path, names: list[str]) -> Iterator[list[Any]]:
+    """The columns of these names, or by place when the file has as many, some rows at a time."""
+    import pyarrow as pa  # heavy
     import pyarrow.parquet as files  # heavy
 
-    opened = files.ParquetFile(path)
+    try:
+        opened = files.ParquetFile(path)
+    except pa.ArrowInvalid as error:
+        raise InvalidInput("not a parquet file", sqlstate="22P04", detail=str(error)) from error
     found = opened.schema_arrow.names
     chosen = names if set(names) <= set(found) else found
     if len(chosen) != len(names):
@@ -25,7 +32,39 @@ def read(path: Path, names: list[str]) -> Iterator[Row]:
             "file has other columns than the table", sqlstate="22P04", columns=", ".join(found)
         )
     for batch in opened.iter_batches(BATCH_ROWS, columns=chosen):
-        yield from zip(*[batch.column(name).to_pylist() for name in chosen])
+        yield [batch.column(name) for name in chosen]
+
+
+def as_slots(columns: list[Any], places: list[int | None] | None, table: CompiledTable) -> Any:
+    """The columns as a record batch with one for every slot of the table, or None when a value
+    might mean something else there."""
+    import pyarrow as pa  # heavy
+
+    from belvedere.codec.arrow import arrow_type  # heavy
+
+    if places is None or not columns:
+        return None
+    arrays, types = [], table.layout.types
+    for place, sql_type in zip(places, types):
+        if place is None:
+            arrays.append(pa.nulls(len(columns[0]), arrow_type(sql_type)))
+            continue
+        array = columns[place]
+        if not is_direct(sql_type, array.type) or not _holds(array, sql_type):
+            return None
+        arrays.append(array)
+    return pa.RecordBatch.from_arrays(arrays, names=[f"s{i}" for i in range(len(arrays))])
+
+
+def _holds(array: Any, sql_type: SqlType) -> bool:
+    """Whether every value is one that the column may have."""
+    import pyarrow.compute as pc  # heavy
+
+    if sql_type.kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
+        return True
+    ends = pc.min_max(array.cast("timestamp[s]", safe=False))
+    low, high = (ends[name].cast("int64").as_py() for name in ("min", "max"))
+    return low is None or (low >= _FIRST_SECOND and high <= _LAST_SECOND)
 
 
 def write(path: Path, names: list[str], types: list[SqlType], rows: Iterator[Row]) -> int:

@@ -23,6 +23,7 @@ from belvedere.codec.record import Record, decode_record
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.batch import BatchStore
 from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.pieces import delete_log, whole_batches
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -69,14 +70,14 @@ class Log:
         batches = self._store.scan_values(start, end, batch_rows=batch_rows)
         begun = list(islice(batches, 1))  # from here on the scan misses nothing that is trimmed
         self._require(after, through)
-        return chain(begun, batches)
+        return whole_batches(self._store, chain(begun, batches))
 
     def read_written(self, after: int, through: int) -> Iterator[Record]:
         """Like `read`, but also what is written and not published yet: inside the commit section
         only."""
         self._require(after, through)
         start, end = keyspace.log_range(after, through)
-        for batch in self._store.scan_values(start, end):
+        for batch in whole_batches(self._store, self._store.scan_values(start, end)):
             for data in batch:
                 yield decode_record(data)
 
@@ -152,8 +153,7 @@ class Log:
             floor = min([through, self.last - 1, *self._pins.values(), *self._holding(through)])
             if floor < self.first:
                 return self.first - 1
-            start, end = keyspace.log_range(0, floor)
-            self._store.delete_range(start, end)
+            delete_log(self._store, 0, floor)
             if failpoints.armed:
                 failpoints.hit("trim.after")
             return floor

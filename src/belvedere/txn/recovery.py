@@ -28,6 +28,7 @@ from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import identity as files
 from belvedere.txn.anchor import ACCEPT_HINT, Anchor, State
 from belvedere.txn.border import Snapshot
+from belvedere.txn.pieces import whole, whole_batches
 
 _COUNT_BATCH_ROWS = 1 << 14
 _INCARNATION_KEY = keyspace.meta_key("incarnation")
@@ -283,7 +284,7 @@ def _require_chain(store: BatchStore, anchor: Anchor, found: int) -> None:
     mark = anchor.mark
     expected, previous = max(mark.position, 1), None
     start, end = keyspace.log_range(expected - 1, keyspace.POSITION_MAX)
-    for batch in store.scan_values(start, end):
+    for batch in whole_batches(store, store.scan_values(start, end)):
         for data in batch:
             record = decode_record(data)
             if previous is None and mark.state is State.OPEN_UNSYNCED:
@@ -347,14 +348,14 @@ def stored_incarnation(store: BatchStore) -> int:
 def last_record(store: BatchStore) -> Record | None:
     start, end = keyspace.log_range(0, keyspace.POSITION_MAX)
     for batch in store.scan(start, end, reverse=True, limit=1):
-        return decode_record(batch[0][1])
+        return decode_record(whole(store, batch[0][1]))
     return None
 
 
 def read_records(store: BatchStore, after: int, through: int) -> list[Record]:
     """The records with after < position <= through that are there."""
     batches = store.scan_values(*keyspace.log_range(after, through))
-    return [decode_record(data) for batch in batches for data in batch]
+    return [decode_record(whole(store, data)) for batch in batches for data in batch]
 
 
 def next_incarnation(incarnation: int, random: Callable[[int], bytes]) -> int:

@@ -27,6 +27,7 @@ from belvedere.txn.border import Participant, ParticipantsFor, RowChange
 from belvedere.txn.commit.batch import DerivedRows, changed_catalog
 from belvedere.txn.history.past import catalog_before, undone
 from belvedere.txn.history.readers import NewestReader
+from belvedere.txn.pieces import delete_log, pieces_of
 
 GROUP_CHANGES = 4096
 
@@ -75,7 +76,7 @@ def replay(
 
 
 def _collect(record: Record, data: bytes, group: _Group, prefixes: dict[int, bytes]) -> bool:
-    group.log.append((keyspace.log_key(record.position), data))
+    group.log += pieces_of(record.position, data)
     group.position = record.position
     old_rows, new_rows, relations = group.old, group.new, group.relations
     for relation, key, old, new in record.changes():
@@ -179,8 +180,7 @@ def rewind(
     )
     # By the later catalog, which reads the earlier rows too; indexes that it lacks are filled anew.
     derived = _derived(changes, store, catalog, position, participants_for)
-    log = keyspace.log_range(position, keyspace.POSITION_MAX)
     store.write([*before.items(), *derived])
     _settle_indexes(store, catalog, earlier, participants_for)
-    store.delete_range(*log)
+    delete_log(store, position, keyspace.POSITION_MAX)
     return earlier

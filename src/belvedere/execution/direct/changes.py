@@ -13,7 +13,7 @@ from typing import Any
 
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.errors import InvalidInput
-from belvedere.execution import writes
+from belvedere.execution import bulk, writes
 from belvedere.execution.direct.conflicts import Arbiter, compile_arbiters
 from belvedere.execution.direct.context import Bound, Context
 from belvedere.execution.run import Rows, Run, Write
@@ -179,7 +179,7 @@ class _Upsert:
 
 def compile_insert(context: Context, node: n.Insert) -> Rows:
     each, table = context.plan(node.input), compiled_table(context.catalog, node.relation)
-    make = _row_maker(context, node, table)
+    make = row_maker(context, node, table)
     returning = _returning(context, node.returning)
     upsert = _compile_upsert(context, node, table)
     widen = widener(table)
@@ -192,6 +192,9 @@ def compile_insert(context: Context, node: n.Insert) -> Rows:
             changed = list(_settle(run, upsert, made, table))
 
         def apply(txn: Transaction) -> None:
+            if upsert is None and len(made) >= bulk.ROWS_MIN:
+                bulk.Loader(txn, table).add_rows([widen(row) for row in made])
+                return
             for old, new in changed:
                 if old is None:
                     writes.insert(txn, table, widen(new))
@@ -204,9 +207,10 @@ def compile_insert(context: Context, node: n.Insert) -> Rows:
     return rows
 
 
-def _row_maker(
+def row_maker(
     context: Context, node: n.Insert, table: CompiledTable
 ) -> Callable[[Run], Callable[[Row], Row]]:
+    """Rows of an INSERT's input as rows of the table (live columns), by its rules."""
     width = len(table.live)
     hidden = [i for i, column in enumerate(table.live) if column.hidden]
     finish = compile_rules(context, table, node.rules)

@@ -39,6 +39,7 @@ from belvedere.txn.border import (
 from belvedere.txn.commit.group import GroupSync, unknown_outcome
 from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.history.readers import NewestReader, OverlayReader, SnapshotReader
+from belvedere.txn.pieces import PIECE_BYTES, pieces_of
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 HOUSEKEEPING_EVERY = 4096
@@ -229,7 +230,10 @@ class BatchCommit:
             record, digest = encode_hashed(
                 position, last_hash, catalog.version, time, transaction, logged
             )
-        batch.append((LOG_KEY.pack(keyspace.LOG, position), record))
+        if len(record) > PIECE_BYTES:
+            batch += pieces_of(position, record)
+        else:
+            batch.append((LOG_KEY.pack(keyspace.LOG, position), record))
         participants = catalog.memo.get(prefixes)
         if participants is None:
             participants = self._participants(catalog, prefixes)

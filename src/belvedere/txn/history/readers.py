@@ -127,7 +127,10 @@ class OverlayReader:
         return self._overlay[key] if key in self._overlay else self._under.get(key)
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return [self.get(key) for key in keys]
+        overlay = self._overlay
+        under = [key for key in keys if key not in overlay]
+        found = dict(zip(under, self._under.multi_get(under), strict=True)) if under else {}
+        return [found[key] if key in found else overlay[key] for key in keys]
 
     def scan(
         self,

@@ -1,0 +1,121 @@
+"""Many new rows of one table at once: what COPY and a large INSERT do.
+
+The same rows as `writes.insert` would make, by another way:
+- whole columns are encoded by Arrow, without a Python loop over values, where the types allow;
+- keys are looked up many at a time, and not at all when all of them lie behind the table's last;
+- no root locks are taken. They would only keep others waiting: what another transaction commits
+  meanwhile is noticed in the commit section, and the statement runs again.
+
+Unique values and foreign keys are seen to at commit, as ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from belvedere.catalog.relation import CompiledTable
+from belvedere.errors import InvalidInput
+from belvedere.txn.rows import duplicate_key
+from belvedere.txn.transaction import Transaction
+from belvedere.types import Kind, Row, SqlType
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+ROWS_MIN = 500
+"""Fewer rows are inserted one by one."""
+
+
+class Loader:
+    """New rows of one table, in one transaction, as many at a time as there are."""
+
+    def __init__(self, transaction: Transaction, table: CompiledTable) -> None:
+        self._transaction = transaction
+        self._table = table
+        self._project = table.layout.projector(table.table.primary_key)
+        self._last = self._last_key()
+
+    def add_rows(self, rows: Sequence[Row]) -> None:
+        """Whole rows, by slot."""
+        table = self._table
+        for slot, name in table.not_null:
+            for row in rows:
+                if row[slot] is None:
+                    raise _null_refused(table, name)
+        self._add(list(map(table.encode, rows)))
+
+    def add_columns(self, batch: pa.RecordBatch) -> None:
+        """A column for every slot. InvalidInput when a column does not fit as it is: its values may
+        still be made to fit one by one."""
+        from belvedere.codec.arrow_load import arrow_to_rows  # heavy
+
+        for slot, name in self._table.not_null:
+            if batch.column(slot).null_count:
+                raise _null_refused(self._table, name)
+        self._add(arrow_to_rows(self._table.layout, batch))
+
+    def _add(self, values: list[bytes]) -> None:
+        if not values:
+            return
+        keys = list(map(self._table.key.encode, map(self._project, values)))
+        self._require_free(keys, values)
+        write = self._transaction.write
+        for key, value in zip(keys, values):
+            write(key, None, value)
+
+    def _require_free(self, keys: list[bytes], values: list[bytes]) -> None:
+        if len(set(keys)) < len(keys):
+            seen: set[bytes] = set()
+            for key, value in zip(keys, values):
+                if key in seen:
+                    raise duplicate_key(self._table, self._table.decode(value))
+                seen.add(key)
+        if self._last is None or min(keys) > self._last:
+            self._last = max(keys)
+            return
+        self._last = max(self._last, max(keys))
+        for found, value in zip(self._transaction.multi_get(keys), values):
+            if found is not None:
+                raise duplicate_key(self._table, self._table.decode(value))
+
+    def _last_key(self) -> bytes | None:
+        last = self._transaction.scan(self._table.start, self._table.end, reverse=True, limit=1)
+        for pairs in last:
+            return pairs[0][0]
+        return None
+
+
+def _null_refused(table: CompiledTable, column: str) -> InvalidInput:
+    return InvalidInput(
+        "null value in a column that must not be null",
+        sqlstate="23502",
+        table=table.table.name,
+        column=column,
+    )
+
+
+def is_direct(sql_type: SqlType, arrow_type: pa.DataType) -> bool:
+    """Whether Arrow values of this type become the SQL type's by Arrow's checked casts, and mean
+    the same then."""
+    import pyarrow.types as at  # heavy
+
+    match sql_type.kind:
+        case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
+            return bool(at.is_integer(arrow_type))
+        case Kind.DOUBLE:
+            return bool(at.is_float64(arrow_type))
+        case Kind.BOOLEAN:
+            return bool(at.is_boolean(arrow_type))
+        case Kind.NUMERIC:
+            return sql_type.precision is not None and bool(at.is_decimal128(arrow_type))
+        case Kind.TEXT | Kind.VARCHAR | Kind.CHAR:
+            return bool(at.is_string(arrow_type) or at.is_large_string(arrow_type))
+        case Kind.DATE:
+            return bool(at.is_date32(arrow_type))
+        case Kind.TIMESTAMP:
+            return bool(at.is_timestamp(arrow_type)) and arrow_type.tz is None
+        case Kind.TIMESTAMPTZ:
+            return bool(at.is_timestamp(arrow_type)) and arrow_type.tz is not None
+        case _:
+            return False

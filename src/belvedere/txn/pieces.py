@@ -1,0 +1,56 @@
+"""Log records larger than a value may be: stored in pieces, read whole.
+
+A record is cut into pieces of at most `PIECE_BYTES`. The first lies where the record would, under
+its log key; the others under the family `piece`, with the same position. They are written in the
+one batch of their commit, so whoever sees the first finds them all. A record's header says how long
+the whole is; its hash covers all of it, so a piece that is lost or exchanged is noticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from belvedere.codec import keyspace
+from belvedere.codec.record import record_length, record_position
+from belvedere.errors import InvalidInput
+from belvedere.kv.batch import BatchStore, Write
+
+PIECE_BYTES = 32 * 1024 * 1024
+
+
+def pieces_of(position: int, record: bytes) -> list[Write]:
+    """What is written for a record."""
+    if len(record) <= PIECE_BYTES:
+        return [(keyspace.log_key(position), record)]
+    cuts = range(PIECE_BYTES, len(record), PIECE_BYTES)
+    rest = [
+        (keyspace.piece_key(position, number), record[cut : cut + PIECE_BYTES])
+        for number, cut in enumerate(cuts, 1)
+    ]
+    return [(keyspace.log_key(position), record[:PIECE_BYTES]), *rest]
+
+
+def whole(store: BatchStore, data: bytes) -> bytes:
+    """A record from what lies under its log key. What is damaged is left to who decodes it."""
+    if len(data) < PIECE_BYTES or record_length(data) <= len(data):
+        return data
+    position = record_position(data)
+    rest = store.scan_values(*keyspace.piece_range(position - 1, position), batch_rows=1)
+    found = b"".join([data, *[piece for batch in rest for piece in batch]])
+    if len(found) < record_length(data) and store.get(keyspace.log_key(position)) is None:
+        raise InvalidInput(
+            "position is no longer in the log", sqlstate="22023", position_wanted=position
+        )
+    return found
+
+
+def whole_batches(store: BatchStore, batches: Iterable[list[bytes]]) -> Iterator[list[bytes]]:
+    for batch in batches:
+        yield [whole(store, data) for data in batch]
+
+
+def delete_log(store: BatchStore, from_exclusive: int, to_inclusive: int) -> None:
+    """Forget records, then their pieces: pieces without a record are only left over, a record
+    without its pieces would be damaged."""
+    store.delete_range(*keyspace.log_range(from_exclusive, to_inclusive))
+    store.delete_range(*keyspace.piece_range(from_exclusive, to_inclusive))
