@@ -23,6 +23,7 @@ from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.statements import DataPlan
 from belvedere.views import stream
+from belvedere.views.build import LATER
 from belvedere.views.core import refused
 from belvedere.views.flip import switch
 from belvedere.views.keep import pinned
@@ -41,6 +42,7 @@ _OPTIONS = (
     "refresh_every",
     "strict",
     stream.OPTION,
+    LATER,
 )
 
 
@@ -161,6 +163,10 @@ def _maintenance(options: dict[str, str]) -> Maintenance:
     for name, only in (("placement", "remote"), ("join", "materialized"), ("strict", "true")):
         if options.get(name, only).lower() != only:
             raise Unsupported(f"{name} = '{options[name]}'", hint=f"leave it at '{only}'")
+    if options.get(LATER, "later") != "later":
+        raise InvalidInput(
+            "invalid backfill", sqlstate="22023", hint="use 'later'", found=options[LATER]
+        )
     schedule_of(options)
     if stream.OPTION in options:
         stream.positions_of(options[stream.OPTION])

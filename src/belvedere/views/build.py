@@ -28,13 +28,24 @@ Progress = Callable[[int], None]
 """Told the number of rows walked so far."""
 
 
+LATER = "backfill"
+"""The option of a view that somebody else will fill: WITH (backfill = 'later')."""
+
+
 def unfinished(catalog: Catalog) -> tuple[Index | View, ...]:
-    """The indexes and views that are not filled yet."""
+    """The indexes and views that are not filled yet, though they should be."""
     return tuple(
         item
         for item in catalog.objects.values()
-        if isinstance(item, Index | View) and item.state is State.BUILDING
+        if isinstance(item, Index | View)
+        and item.state is State.BUILDING
+        and not (isinstance(item, View) and filled_later(item))
     )
+
+
+def filled_later(view: View) -> bool:
+    """Whether the view waits for `belvedere pipeline backfill`, also across a restart."""
+    return view.state is State.BUILDING and view.options.get(LATER) == "later"
 
 
 def fill_index(
