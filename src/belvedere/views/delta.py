@@ -9,6 +9,10 @@ Each summand is a term: an ordinary plan whose changed leaves are `Changes` and 
 are read through the reader of the old state, by key or index, starting from the changes; a full
 scan is a last resort and is counted in `scans`. Changes come as old rows (weight -1) and new rows
 (weight +1); a term is run for every combination of sides, with the product of the weights.
+
+A product of many tables would have as many terms as they have subsets: above TOGETHER_MAX leaves
+there are those of one table's leaves only, and a step that changes several tables is taken table by
+table (`Step.by_relation`).
 """
 
 from __future__ import annotations
@@ -56,6 +60,9 @@ class Wish:
 Equalities = dict[int, tuple[paths.OnePart | paths.IsNullPart, e.Expression]]
 """What is known of slots of a relation, and the condition that says so."""
 
+TOGETHER_MAX = 3
+"""Leaves of a branch of which any may change in one term."""
+
 KEYS_LEAF = -1_000_000
 """The Changes leaf that holds touched keys."""
 
@@ -72,16 +79,29 @@ def terms_of(
     terms: list[Term] = []
     wishes: dict[Wish, None] = {}
     for number, branch in enumerate(branches):
-        leaves = [i for i, leaf in enumerate(branch.leaves) if leaf.constant is None]
         prunes = prunes_of(branch, catalog)
-        for size in range(1, len(leaves) + 1):
-            for changed in combinations(leaves, size):
-                builder = _Builder(branch, changed, catalog)
-                plan = builder.plan(fields)
-                pruned = [p for p in prunes if p.parent in changed and p.child not in changed]
-                terms.append(Term(number, changed, plan, builder.scans, tuple(pruned)))
-                wishes.update(dict.fromkeys(builder.wishes))
+        for changed in _changed_together(branch):
+            builder = _Builder(branch, changed, catalog)
+            plan = builder.plan(fields)
+            pruned = [p for p in prunes if p.parent in changed and p.child not in changed]
+            terms.append(Term(number, changed, plan, builder.scans, tuple(pruned)))
+            wishes.update(dict.fromkeys(builder.wishes))
     return tuple(terms), tuple(wishes)
+
+
+def _changed_together(branch: Branch) -> Iterator[tuple[int, ...]]:
+    """The sets of leaves that have a term, small ones first."""
+    leaves = [i for i, leaf in enumerate(branch.leaves) if leaf.constant is None]
+    if len(leaves) <= TOGETHER_MAX:
+        groups = [leaves]
+    else:
+        tables: dict[int, list[int]] = {}
+        for i in leaves:
+            tables.setdefault(branch.leaves[i].relation, []).append(i)
+        groups = list(tables.values())
+    for size in range(1, len(leaves) + 1):
+        for group in groups:
+            yield from combinations(group, size)
 
 
 def whole_plans(branches: tuple[Branch, ...], fields: Fields, catalog: Catalog) -> list[n.Node]:

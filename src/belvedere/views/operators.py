@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import NamedTuple
 
 from belvedere import failpoints
@@ -22,6 +23,7 @@ from belvedere.types import Kind, Row
 from belvedere.views.core import Expressions, Leaf
 from belvedere.views.delta import (
     KEYS_LEAF,
+    TOGETHER_MAX,
     Term,
     changes_leaf,
     restricted_plan,
@@ -53,8 +55,7 @@ class Sides(NamedTuple):
 SidesOf = Callable[[Sequence[RowChange]], Sides]
 
 
-_Terms = list[tuple[Term, Rows]]
-_Relevant = tuple[dict[int, SidesOf], _Terms]
+_Relevant = tuple[dict[int, SidesOf], list[tuple[Term, Rows]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,36 +63,54 @@ class _Branch:
     """Its leaves (relation, sides) by number, and its terms."""
 
     leaves: dict[int, tuple[int, SidesOf]]
-    terms: _Terms
+    terms: list[Term]
+
+    @property
+    def relations(self) -> frozenset[int]:
+        return frozenset([relation for relation, _ in self.leaves.values()])
 
 
 class CoreSource:
-    """Runs the terms of a core's delta plan over old and new rows."""
+    """Runs the terms of a core's delta plan over old and new rows. Plans are made when they are
+    first needed: a catalog change makes sources of which most see no change."""
 
     def __init__(self, catalog: Catalog, tree: Core) -> None:
         self._catalog = catalog
         self._tree = tree
-        fields = tree.plan.fields
-        terms, self.wishes = terms_of(tree.branches, fields, catalog)
-        self._branches = []
+        self._by_relations: dict[frozenset[int], list[_Relevant]] = {}
+
+    @cached_property
+    def _branches(self) -> list[_Branch]:
+        tree, catalog = self._tree, self._catalog
+        terms, _ = terms_of(tree.branches, tree.plan.fields, catalog)
+        found = []
         for number, branch in enumerate(tree.branches):
             leaves = {
                 at: (one.relation, _sides_of(catalog, one))
                 for at, one in enumerate(branch.leaves)
                 if one.constant is None
             }
-            mine = [(t, compile_plan(catalog, t.plan)) for t in terms if t.branch == number]
-            self._branches.append(_Branch(leaves, mine))
-        self._by_relations: dict[frozenset[int], list[_Relevant]] = {}
-        self._whole = [
-            compile_plan(catalog, plan) for plan in whole_plans(tree.branches, fields, catalog)
-        ]
+            found.append(_Branch(leaves, [term for term in terms if term.branch == number]))
+        return found
+
+    @cached_property
+    def _whole(self) -> list[Rows]:
+        tree, catalog = self._tree, self._catalog
+        plans = whole_plans(tree.branches, tree.plan.fields, catalog)
+        return [compile_plan(catalog, plan) for plan in plans]
 
     @property
     def reads_state(self) -> bool:
-        return any(len(branch.leaves) > 1 for branch in self._branches)
+        return any(
+            len([one for one in branch.leaves if one.constant is None]) > 1
+            for branch in self._tree.branches
+        )
 
     def delta(self, step: Step) -> Weighted:
+        if len(step.relations) > 1 and self._too_many(step.relations):
+            for part in step.by_relation():
+                yield from self.delta(part)
+            return
         state = step.before
         if failpoints.armed and failpoints.planted("view_join_after"):
             state = step.after
@@ -103,6 +122,13 @@ class CoreSource:
                     given = {at: _pruned(term, at, side) for at, side in sides.items()}
                 yield from _term_rows(term, rows, given, state)
 
+    def _too_many(self, relations: frozenset[int]) -> bool:
+        """Whether several tables change of a branch that has no terms for that."""
+        return any(
+            len(branch.leaves) > TOGETHER_MAX and len(branch.relations & relations) > 1
+            for branch in self._branches
+        )
+
     def _relevant(self, relations: frozenset[int]) -> list[_Relevant]:
         """Of each branch the leaves and terms that changes of these relations have a part in."""
         found = self._by_relations.get(relations)
@@ -110,7 +136,11 @@ class CoreSource:
             found = []
             for branch in self._branches:
                 leaves = {at: of for at, (r, of) in branch.leaves.items() if r in relations}
-                terms = [(t, rows) for t, rows in branch.terms if leaves.keys() >= set(t.changed)]
+                terms = [
+                    (term, compile_plan(self._catalog, term.plan))
+                    for term in branch.terms
+                    if leaves.keys() >= set(term.changed)
+                ]
                 if terms:
                     found.append((leaves, terms))
             self._by_relations[relations] = found

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import compiled_table
@@ -28,11 +29,10 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn.border import RowChange
 from belvedere.types import Row
-from belvedere.views.compile import Group
 from belvedere.views.core import Leaf
 from belvedere.views.delta import Term, terms_of
 from belvedere.views.entry import entry_text
-from belvedere.views.linear import Amounts
+from belvedere.views.linear import Amounts, Group
 from belvedere.views.operators import looks_different
 from belvedere.views.source import nothing_run
 from belvedere.views.tree import Core, Tree
@@ -73,16 +73,23 @@ class Quick:
     """The legs of a tree. `legs` are those of each table, by the prefix of its keys."""
 
     def __init__(self, catalog: Catalog, tree: Tree, group: Group | None) -> None:
-        self.legs: dict[bytes, tuple[Leg, ...]] = {}
+        self._catalog = catalog
+        self._tree = tree
+        self._group = group
         self._branches: list[frozenset[bytes]] = []  # the tables of each
         self._known: dict[frozenset[bytes], bool] = {}
         self._whole = isinstance(tree, Core)
         if isinstance(tree, Core):
-            self.legs = _legs(catalog, tree, group)
             self._branches = [
                 frozenset(keyspace.row_prefix(x.relation) for x in b.leaves if not x.constant)
                 for b in tree.branches
             ]
+
+    @cached_property
+    def legs(self) -> dict[bytes, tuple[Leg, ...]]:
+        if not isinstance(self._tree, Core):
+            return {}
+        return _legs(self._catalog, self._tree, self._group)
 
     def covers(self, changes: Sequence[RowChange]) -> bool:
         """Whether every change can go by its leg: in no branch two tables change together."""

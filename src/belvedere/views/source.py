@@ -59,6 +59,15 @@ class Step:
             self._after = state_after(self.before, self.changes, self._indexes)
         return self._after
 
+    def by_relation(self) -> Iterator[Step]:
+        """The same changes, one table after the other, each on what those before it left."""
+        before = self.before
+        for relation in sorted(self.relations):
+            mine = [change for change in self.changes if change.relation == relation]
+            step = Step(mine, before, self._indexes)
+            yield step
+            before = step.after
+
 
 def state_after(reader: Reader, changes: Sequence[RowChange], indexes: ParticipantsFor) -> Reader:
     """Tables and indexes once these changes are made to what `reader` shows."""
