@@ -1,4 +1,4 @@
-"""Views over many tables: as many terms as tables, and right when several of them change at once."""
+"""Views over many tables: as many terms as tables, and right when several change at once."""
 
 from __future__ import annotations
 
