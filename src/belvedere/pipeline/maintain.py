@@ -61,6 +61,19 @@ class Applied:
     seconds: float
 
 
+def summary(batches: Sequence[Applied]) -> tuple[int, int, int, int, int, int]:
+    """Group, batches, positions, additions, where it is, and the median time of a batch in ms."""
+    times = sorted(one.seconds for one in batches)
+    return (
+        batches[-1].group,
+        len(batches),
+        sum(one.end - one.start for one in batches),
+        sum(one.additions for one in batches),
+        batches[-1].end,
+        round(1000 * times[len(times) // 2]),
+    )
+
+
 @dataclass(slots=True)
 class Maintainer:
     """The driver's side: claims of groups, and how each is brought forward."""

@@ -1,0 +1,119 @@
+"""`belvedere pipeline backfill | maintain | verify`: the jobs about views."""
+
+from __future__ import annotations
+
+import signal
+import threading
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from belvedere.interfaces.commands.job import MASTER, Database, Master, job, said_plainly, show
+from belvedere.pipeline.session import require_spark
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.views import bind_definition
+
+Views = Annotated[list[str], typer.Argument(help="materialized views, with or without schema")]
+
+
+def register(app: typer.Typer) -> None:
+    """Make these commands known."""
+    for command in (backfill, maintain, verify):
+        app.command()(command)
+
+
+def backfill(
+    views: Views,
+    database: Annotated[str, Database],
+    master: Annotated[str, Master] = MASTER,
+) -> None:
+    """Fill views made WITH (backfill = 'later'): many views, one scan of each base table."""
+    with said_plainly():
+        require_spark()
+        from belvedere.pipeline import backfill as filling  # heavy
+        from belvedere.pipeline.inputs import Definitions  # heavy
+
+        definitions = Definitions(bind_definition, compile_table_expression)
+        with job(database, master, "backfill") as (spark, store):
+            done = list(filling.run(spark, store, views, definitions))
+        heads = ("view", "rows", "files", "snapshot", "position")
+        show("backfill", heads, done)
+
+
+def maintain(
+    database: Annotated[str, Database],
+    views: Annotated[
+        list[str] | None, typer.Argument(help="deferred views; all of them when none is named")
+    ] = None,
+    once: Annotated[bool, typer.Option("--once", help="up to now, then end")] = False,
+    trigger: Annotated[str, typer.Option(help="how often to look at the log")] = "200 ms",
+    checkpoint: Annotated[
+        Path | None, typer.Option(help="where the job keeps its place; beside the store by default")
+    ] = None,
+    master: Annotated[str, Master] = MASTER,
+) -> None:
+    """Bring deferred views forward by Structured Streaming. Naming a view takes its whole group;
+    the worker of the store's owner goes on when this ends."""
+    with said_plainly():
+        require_spark()
+        from belvedere.pipeline import maintain as following  # heavy
+        from belvedere.pipeline.inputs import Definitions  # heavy
+
+        stop = threading.Event()
+        for number in (signal.SIGINT, signal.SIGTERM):
+            signal.signal(number, lambda *_: stop.set())
+        applied: list[following.Applied] = []
+        with job(database, master, "maintain") as (spark, store):
+            following.run(
+                spark,
+                store,
+                views or [],
+                Definitions(bind_definition, compile_table_expression),
+                once=once,
+                trigger=_spelled(trigger),
+                directory=checkpoint,
+                progress=applied.append,
+                stopped=stop.is_set,
+            )
+        groups = sorted({one.group for one in applied})
+        rows = [following.summary([a for a in applied if a.group == group]) for group in groups]
+        show("maintain", ("group", "batches", "positions", "additions", "at", "p50 ms"), rows)
+
+
+def _spelled(text: str) -> str:
+    """Spark writes out what we write '200 ms' or '5 s'."""
+    number, _, unit = text.strip().partition(" ")
+    words = {"ms": "milliseconds", "s": "seconds", "min": "minutes"}
+    return f"{number} {words.get(unit, unit)}".strip()
+
+
+def verify(
+    views: Views,
+    database: Annotated[str, Database],
+    position: Annotated[
+        int | None, typer.Option(help="refuse when a view is at another position than this")
+    ] = None,
+    master: Annotated[str, Master] = MASTER,
+) -> None:
+    """Recompute views in Spark and compare them row by row; exit code 1 on a difference."""
+    with said_plainly():
+        require_spark()
+        from belvedere.pipeline import verify as verifying  # heavy
+        from belvedere.pipeline.inputs import Definitions  # heavy
+
+        definitions = Definitions(bind_definition, compile_table_expression)
+        with job(database, master, "verify") as (spark, store):
+            found = list(verifying.run(spark, store, views, definitions, position=position))
+        heads = ("view", "position", "rows", "missing", "unexpected", "ok")
+        show(
+            "verify",
+            heads,
+            ((v.view, v.position, v.rows, v.missing, v.unexpected, v.ok) for v in found),
+        )
+        for one in found:
+            if one.samples:
+                title = f"some rows of {one.view} that differ"
+                show(title, ("row", "expected", "found"), one.samples)
+        if not all(one.ok for one in found):
+            raise typer.Exit(1)
