@@ -8,9 +8,10 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from belvedere.codec import keyspace
-from belvedere.codec.record import Record
+from belvedere.codec.record_single import SingleChange, single_change
 from belvedere.errors import Error, InvalidInput
 from belvedere.txn.border import Reader
+from belvedere.views import window
 from belvedere.views.watermarks import members, watermark
 from tests.views.sql import Store, opened, rows_of
 
@@ -102,14 +103,13 @@ def test_a_hundred_views_share_one_read_of_the_log(
     store.db.deferred.step([group])
     for number in range(10, 20):
         store.run(f"INSERT INTO t VALUES ({number}, 'n', 1)")
-    decoded: list[int] = []
-    changes = Record.changes
+    decoded: list[bytes] = []
 
-    def counted(record: Record) -> object:
-        decoded.append(record.position)
-        return changes(record)
+    def counted(data: bytes) -> SingleChange | None:
+        decoded.append(data)
+        return single_change(data)
 
-    monkeypatch.setattr(Record, "changes", counted)
+    monkeypatch.setattr(window, "single_change", counted)
     store.db.deferred.step([group])
     assert len(decoded) == len(set(decoded)) == 10
     assert {store.db.watermark(view) for view in store.db.deferred_views()} == {store.db.position}

@@ -134,7 +134,8 @@ class Deferred:
                 self._note(batch, written)
                 failed += [batch.failures[view.id]] if view.id in batch.failures else []
 
-            catch_up(self._commits, self._keeper, self._log, wanted, applied)
+            if not catch_up(self._commits, self._keeper, self._log, wanted, applied):
+                return max(goal, reached[0])  # the log has nothing more for it
             if failed:
                 raise failed[0]
             at = reached[0]

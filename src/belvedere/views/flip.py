@@ -118,7 +118,7 @@ class Flip:
         mark = position_of(reader, old)
         assert mark is not None, "what follows the log has a watermark"
         records = self._log.read_written(mark, reader.position)
-        missed = consolidated(records, frozenset(new.inputs))
+        missed = consolidated(([record.data] for record in records), mark, frozenset(new.inputs))
         if failpoints.armed and failpoints.planted("view_flip_without_log"):
             missed = []
         before = state_before(reader, missed, self._keeper.indexes)

@@ -104,11 +104,12 @@ def work_out(
     if not reading:
         through = min(through, after + POSITIONS_MAX)
     relations = frozenset(r for view in views for r in view.inputs)
-    window = Window(log.read(after, through), after, through, relations)
+    starts = [unit.start for unit in behind if unit.start < through]
+    window = Window(log.read_bytes(after, through), starts, through, relations)
     looked_at = frozenset(r for view in reading for r in view.inputs)
     befores: dict[int, Reader] = {}
     for unit in behind:
-        if unit.start >= through:
+        if unit.start >= through or not window.moves(unit.start):
             continue
         stretch = window.stretch(unit.start)
         if unit.start not in befores and any(view in reading for view in unit.views):

@@ -8,7 +8,7 @@ column the view uses adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
@@ -16,16 +16,15 @@ from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.codec import keyspace
 from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange, Writer
-from belvedere.types import Row
 from belvedere.views.compile import Compiled
 from belvedere.views.grouping import entries, entry_function
-from belvedere.views.linear import Amounts
+from belvedere.views.kept import Kept
 from belvedere.views.quick import Quick
 from belvedere.views.source import Step, Weighted
 from belvedere.views.sources import source_of
+from belvedere.views.summing import Sums, adder, change_adder
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
-Additions = dict[bytes, tuple[bytes, Amounts]]
 
 
 class Maintainer:
@@ -34,13 +33,22 @@ class Maintainer:
     checks = False  # a view refuses nothing
 
     def __init__(
-        self, catalog: Catalog, view: View, compiled: Compiled, indexes: ParticipantsFor
+        self,
+        catalog: Catalog,
+        view: View,
+        compiled: Compiled,
+        indexes: ParticipantsFor,
+        kept: Kept,
     ) -> None:
-        self._source = source_of(catalog, compiled.tree)
+        """`indexes` derive the indexes and auxiliary views that it reads, `kept` among them."""
+        self._source = source_of(catalog, compiled.tree, kept)
         self._stored = compiled_view(catalog, view.id)
         self._entry_of = entry_function(catalog, compiled.group)
         self._quick = Quick(catalog, compiled.tree, compiled.group)
+        self._add_up = adder(view.amounts)
+        self._add_changes = change_adder(view.amounts)
         self._indexes = indexes
+        self.table = self._only_table(view)
 
     # -- as a participant ---------------------------------------------------------------------
 
@@ -69,16 +77,34 @@ class Maintainer:
                     key = self._stored.key.encode(group)
                     writer.add(key, self._stored.payload.encode(group), amounts)
                 return
-        self._add(self._delta(changes, reader, after), writer)
+        sums = self._sums(changes, reader, after)
+        self.write_sums(sums, writer)
         if failpoints.armed and failpoints.planted("view_delta_twice"):
-            self._add(self._delta(changes, reader, after), writer)
+            self.write_sums(sums, writer)
 
     # -- the work -----------------------------------------------------------------------------
 
     def fill(self, reader: Reader, writer: Writer) -> None:
         """Add all there is at `reader` to an empty state."""
+        sums: Sums = {}
         rows = ((row, 1) for row in self._source.whole(reader))
-        self._add(entries(self._entry_of, rows), writer)
+        self._add_up(sums, entries(self._entry_of, rows))
+        self.write_sums(sums, writer)
+
+    def _only_table(self, view: View) -> int | None:
+        """The table whose rows, each by itself, make the view; None where it takes more."""
+        if len(set(view.inputs)) != 1:
+            return None
+        changed = RowChange(keyspace.row_prefix(view.inputs[0]), None, b"")
+        covered = self._quick.covers([changed]) and changed.key in self._quick.legs
+        return view.inputs[0] if covered else None
+
+    def sum_rows(self, values: Sequence[bytes], sums: Sums) -> None:
+        """Add rows of the only table to sums: a part of `fill`."""
+        assert self.table is not None
+        changes = [(b"", None, value, 0) for value in values]
+        for leg in self._quick.legs[keyspace.row_prefix(self.table)]:
+            self._add_changes(sums, leg, changes, _nothing)  # type: ignore[arg-type]
 
     @property
     def reads_state(self) -> bool:
@@ -89,30 +115,41 @@ class Maintainer:
         """The delta itself, before it is grouped: for people."""
         return self._source.delta(Step(changes, reader, self._indexes))
 
-    def _delta(
-        self, changes: Sequence[RowChange], reader: Reader, after: Reader | None
-    ) -> Iterator[tuple[Row, Amounts, int]]:
+    def _sums(self, changes: Sequence[RowChange], reader: Reader, after: Reader | None) -> Sums:
+        """What the changes add to each group."""
+        sums: Sums = {}
         if self._quick.covers(changes):
-            return self._quick.entries(changes, reader.get)
+            by_table: dict[bytes, list[RowChange]] = {}
+            for change in changes:
+                by_table.setdefault(change[0][:PREFIX], []).append(change)
+            for prefix, mine in by_table.items():
+                for leg in self._quick.legs.get(prefix, ()):
+                    self._add_changes(sums, leg, mine, reader.get)
+            return sums
         step = Step(changes, reader, self._indexes, after)
-        return entries(self._entry_of, self._source.delta(step))
+        self._add_up(sums, entries(self._entry_of, self._source.delta(step)))
+        return sums
 
-    def _add(self, found: Iterator[tuple[Row, Amounts, int]], writer: Writer) -> None:
-        additions: Additions = {}
+    def write_sums(self, sums: Sums, writer: Writer) -> None:
+        """Groups that are one key go together before any of them is added: a row that went and
+        came back in another look must not be gone in between."""
+        additions: dict[bytes, tuple[bytes, list[int]]] = {}
         encode_key, encode_row = self._stored.key.encode, self._stored.payload.encode
-        for group, amounts, weight in found:
+        for group, amounts in sums.items():
             if failpoints.armed and failpoints.planted("view_null_group_dropped"):
                 if None in group:
                     continue
             key = encode_key(group)
             known = additions.get(key)
             if known is None:
-                signed = amounts if weight == 1 else tuple([weight * one for one in amounts])
-                additions[key] = (encode_row(group), signed)
+                additions[key] = (encode_row(group), amounts)
             else:
-                payload, sums = known
-                summed = tuple([s + weight * amount for s, amount in zip(sums, amounts)])
-                additions[key] = (payload, summed)
+                total = [one + other for one, other in zip(known[1], amounts, strict=True)]
+                additions[key] = (known[0], total)
         for key, (payload, amounts) in additions.items():
             if any(amounts):
-                writer.add(key, payload, amounts)
+                writer.add(key, payload, tuple(amounts))
+
+
+def _nothing(key: bytes) -> None:
+    raise AssertionError("a row of a view's only table needs no other")

@@ -6,7 +6,7 @@ snapshot, so they meet without a gap. The log is read once for all the views of 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import Unavailable
@@ -26,7 +26,7 @@ def with_pending(
     marks = {view.id: required_position(transaction, view) for view in views}
     if not views:
         return transaction
-    window = _window(log, transaction, min(marks.values()), views)
+    window = _window(log, transaction, marks.values(), views)
     writer = DerivedRows(transaction)
     for view in views:
         logged = window.stretch(marks[view.id]).of(frozenset(view.inputs))
@@ -46,7 +46,7 @@ def at_watermark(
     if view.maintenance is Maintenance.IMMEDIATE:
         return transaction, transaction.position
     mark = required_position(transaction, view)
-    window = _window(log, transaction, mark, (view,))
+    window = _window(log, transaction, (mark,), (view,))
     changes = window.stretch(mark).of(frozenset(view.inputs))
     return state_before(transaction, changes, keeper.indexes), mark
 
@@ -58,9 +58,12 @@ def required_position(reader: Reader, view: View) -> int:
     return mark
 
 
-def _window(log: ChangeLog, reader: Reader, after: int, views: Sequence[View]) -> Window:
+def _window(
+    log: ChangeLog, reader: Reader, starts: Collection[int], views: Sequence[View]
+) -> Window:
     relations = frozenset(r for view in views for r in view.inputs)
-    return Window(log.read(after, reader.position), after, reader.position, relations)
+    records = log.read_bytes(min(starts), reader.position)
+    return Window(records, starts, reader.position, relations)
 
 
 def _with_own(

@@ -1,79 +1,111 @@
 """A stretch of the log, read and decoded once for all the views that need it.
 
-A window holds the changes of the wanted relations between two positions. `stretch` consolidates
-them: the net change of every row, from any position in the window on. Views that are at the same
-position share one stretch, and views over the same tables share the very list of changes.
+A window consolidates the changes of the wanted relations while it reads them: the net change of
+every row. It is cut at the positions where units are, so that each unit gets what it lacks; units
+at one position share one stretch, and views over the same tables the very list of changes.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from belvedere.codec import keyspace
-from belvedere.codec.record import Record
+from belvedere.codec.record import decode_record
+from belvedere.codec.record_single import single_change
 from belvedere.txn.border import ParticipantsFor, Reader, RowChange, make
 from belvedere.txn.commit.batch import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
 
-_Logged = tuple[bytes, bytes | None, bytes | None]
+_Net = dict[int, dict[bytes, RowChange]]
+"""By relation and whole key. A row that came back to what it was is still in it."""
+
+_Read = tuple[int, int, bytes, bytes | None, bytes | None]
 
 
 class Window:
-    """The changes after `after`, through `through`. Not for several threads at once."""
+    """The changes after each of `starts`, through `through`. Not for several threads at once."""
 
     def __init__(
-        self, records: Iterable[Record], after: int, through: int, relations: frozenset[int]
+        self,
+        batches: Iterable[list[bytes]],
+        starts: Iterable[int],
+        through: int,
+        relations: frozenset[int],
     ) -> None:
-        self.after = after
+        """`batches` are the log's records after the first of `starts`, encoded."""
         self.through = through
-        self._positions: list[int] = []
-        self._changes: list[_Logged] = []
-        self._stretches: dict[tuple[int, int], Stretch] = {}
-        prefixes = {relation: keyspace.row_prefix(relation) for relation in relations}
-        positions, changes = self._positions, self._changes
-        for record in records:
-            position = record.position
-            for relation, key, old, new in record.changes():
-                prefix = prefixes.get(relation)
-                if prefix is not None:
-                    positions.append(position)
-                    changes.append((prefix + key, old, new))
+        self._starts = sorted(set(starts))
+        self._nets: list[_Net] = [{r: {} for r in relations} for _ in self._starts]
+        self._counts = [0] * len(self._starts)
+        self._moves = [False] * len(self._starts)
+        self._stretches: dict[int, Stretch] = {}
+        self._read(batches, {r: keyspace.row_prefix(r) for r in relations})
 
-    def stretch(self, start: int, end: int | None = None) -> Stretch:
-        """What changed in start < position <= end (None: to the end of the window)."""
-        end = self.through if end is None else end
-        assert self.after <= start
-        assert end <= self.through
-        known = self._stretches.get((start, end))
+    def _read(self, batches: Iterable[list[bytes]], prefixes: dict[int, bytes]) -> None:
+        ends, at = [*self._starts[1:], keyspace.POSITION_MAX], 0
+        net, end, count = self._nets[0], ends[0], 0
+        for batch in batches:
+            for data in batch:
+                found = single_change(data)
+                for position, relation, key, old, new in (found,) if found else _several(data):
+                    while position > end:
+                        self._counts[at], count, at = count, 0, at + 1
+                        net, end = self._nets[at], ends[at]
+                    self._moves[at] = True
+                    rows = net.get(relation)
+                    if rows is None:
+                        continue
+                    count += 1
+                    key = prefixes[relation] + key
+                    known = rows.get(key)
+                    first = old if known is None else known[1]
+                    rows[key] = make(RowChange, (key, first, new, 0))
+        self._counts[at] = count
+
+    def moves(self, start: int) -> bool:
+        """Whether anything at all changed after `start`; maintenance itself may leave records
+        without changes."""
+        return any(self._moves[self._starts.index(start) :])
+
+    def stretch(self, start: int) -> Stretch:
+        """What changed in start < position <= through."""
+        known = self._stretches.get(start)
         if known is None:
-            low = bisect_right(self._positions, start)
-            high = bisect_right(self._positions, end)
-            known = Stretch(start, end, _net(self._changes[low:high]), high - low)
-            self._stretches[start, end] = known
+            at = self._starts.index(start)
+            nets = self._nets[at:]
+            net = nets[0] if len(nets) == 1 else _merged(nets)
+            logged = sum(self._counts[at:])
+            known = self._stretches[start] = Stretch(net, logged)
         return known
 
 
-def _net(changes: Sequence[_Logged]) -> list[RowChange]:
-    first: dict[bytes, bytes | None] = {}
-    last: dict[bytes, bytes | None] = {}
-    for key, old, new in changes:
-        if key not in first:
-            first[key] = old
-        last[key] = new
-    return [make(RowChange, (k, old, last[k], 0)) for k, old in first.items() if old != last[k]]
+def _several(data: bytes) -> Iterator[_Read]:
+    record = decode_record(data)
+    for change in record.changes():
+        yield record.position, *change
+
+
+def _merged(nets: Sequence[_Net]) -> _Net:
+    found: _Net = {}
+    for net in nets:
+        for relation, rows in net.items():
+            mine = found.setdefault(relation, {})
+            for key, change in rows.items():
+                known = mine.get(key)
+                old = change.old if known is None else known.old
+                mine[key] = make(RowChange, (key, old, change.new, 0))
+    return found
 
 
 class Stretch:
     """The net change of every row between two positions; `logged` counts what the log said."""
 
-    def __init__(self, start: int, end: int, changes: list[RowChange], logged: int) -> None:
-        self.start = start
-        self.end = end
+    def __init__(self, net: _Net, logged: int) -> None:
         self.logged = logged
-        self._by_relation: dict[int, list[RowChange]] = {}
-        for change in changes:
-            self._by_relation.setdefault(change.relation, []).append(change)
+        self._by_relation = {
+            relation: [change for change in rows.values() if change[1] != change[2]]
+            for relation, rows in net.items()
+        }
         self._of: dict[frozenset[int], list[RowChange]] = {}
 
     def of(self, relations: frozenset[int]) -> list[RowChange]:
@@ -89,10 +121,11 @@ class Stretch:
         return known
 
 
-def consolidated(records: Iterable[Record], relations: frozenset[int]) -> list[RowChange]:
-    """The net change of every row of these relations over the records."""
-    window = Window(records, 0, keyspace.POSITION_MAX, relations)
-    return window.stretch(0).of(relations)
+def consolidated(
+    batches: Iterable[list[bytes]], after: int, relations: frozenset[int]
+) -> list[RowChange]:
+    """The net change of every row of these relations over the log after a position."""
+    return Window(batches, (after,), keyspace.POSITION_MAX, relations).stretch(after).of(relations)
 
 
 def state_before(reader: Reader, changes: Sequence[RowChange], indexes: ParticipantsFor) -> Reader:
