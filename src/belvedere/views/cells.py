@@ -31,9 +31,10 @@ from belvedere.txn.commit.batch import DerivedRows
 from belvedere.txn.row import cells
 from belvedere.txn.row.layout import RowWrite
 from belvedere.txn.row.protocol import RowCommit
-from belvedere.txn.row.reader import whole
+from belvedere.txn.row.reader import RowWriter, whole
 from belvedere.txn.transaction import Transaction
 from belvedere.views.flip import Flip
+from belvedere.views.group import Recorder
 from belvedere.views.keep import Keeper, Nothing
 from belvedere.views.maintain import Maintainer
 from belvedere.views.rekey import CompileExpression, RekeyParticipant
@@ -70,24 +71,30 @@ class Guarded:
     def __init__(self, maintainer: Maintainer, view: View, keeper: Keeper) -> None:
         self._maintainer = maintainer
         self._inputs = frozenset(view.inputs)
+        self._building = view.state is State.BUILDING
+        self._auxiliary = bool(view.part)
         self._keeper = keeper
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
-        if not self._maintainer.reads_state:
+        if not self._maintainer.reads_state and not self._auxiliary:
             return ()
-        notes = Notes(reader)
+        notes, recorder = Notes(reader), Recorder()
         try:
-            self._maintainer.writes(changes, notes, DerivedRows(Nothing(reader.catalog)))
+            self._maintainer.writes(changes, notes, recorder)
         except (InvalidInput, Unsupported):
             pass  # the commit itself meets it again, and says so
-        except Corruption:
-            pass  # sums of additions to nothing; those of the commit are made from what is there
-        return {*notes.locks, *self._written(changes, reader.catalog)}
+        locks = {*notes.locks, *self._written(changes, reader.catalog)}
+        if self._auxiliary:  # other views read its rows while they are maintained
+            for key, _, _ in recorder.additions:
+                locks.update(covering(reader.catalog, key, WRITES))
+        return locks
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
         """A view refuses nothing."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        if self._building and not isinstance(writer, RowWriter):
+            return  # a preview, of what nobody may read yet
         self._maintainer.writes(changes, reader, writer)
 
     def _written(self, changes: Sequence[RowChange], catalog: Catalog) -> Iterator[LockRequest]:
@@ -96,7 +103,8 @@ class Guarded:
                 continue
             yield from covering(catalog, change.key, WRITES)
             for participant in self._keeper.indexes(catalog, frozenset([change.relation])):
-                assert isinstance(participant, RekeyParticipant)
+                if not isinstance(participant, RekeyParticipant):
+                    continue  # an auxiliary view, which asks for its locks itself
                 for value in (change.old, change.new):
                     entry = participant.entry(value)
                     if entry is not None:
@@ -149,7 +157,7 @@ def narrowest(catalog: Catalog, start: bytes, end: bytes, side: int) -> LockRequ
     """The lock that covers a range, or (start = end) a key."""
     prefix = start[: keyspace.ROW_PREFIX_BYTES]
     codec = _codec(catalog, int.from_bytes(prefix[1:]))
-    if codec is not None:
+    if codec is not None and codec.columns:
         try:
             value = start[: codec.first_end(start)]
         except Corruption:

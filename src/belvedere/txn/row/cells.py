@@ -16,8 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import NamedTuple
 
-import msgspec
-
+from belvedere.codec import accumulator
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.cell import Cell, Cells, Mutate, Put
 from belvedere.txn.row import layout
@@ -31,8 +30,9 @@ GONE = b"-"
 RESERVED = frozenset((MARKER, DELTA, FOLD))
 
 
-class Sum(msgspec.Struct, frozen=True, array_like=True):
-    """Linear state: what it belongs to, and the amounts; amounts[0] counts rows."""
+class Sum(NamedTuple):
+    """Linear state: what it belongs to, and the amounts; amounts[0] counts rows. In a cell it has
+    the form of `codec.accumulator`, where amounts may be of any size."""
 
     payload: bytes
     amounts: tuple[int, ...]
@@ -67,10 +67,9 @@ def _puts(position: int, write: RowWrite) -> tuple[Put, ...]:
         case layout.DELETE:
             return (Put(MARKER, position, GONE),)
         case layout.SET:
-            return (Put(FOLD, position, layout.encode(Sum(write.payload, write.amounts))),)
+            return (Put(FOLD, position, write.sum),)
         case _:
-            value = layout.encode(Sum(write.payload, write.amounts))
-            return (Put(DELTA, position, value),)
+            return (Put(DELTA, position, write.sum),)
 
 
 def put(row: bytes, columns: dict[bytes, bytes | None], born: int = 0) -> RowWrite:
@@ -85,12 +84,12 @@ def delete(row: bytes) -> RowWrite:
 
 
 def add(row: bytes, payload: bytes, amounts: tuple[int, ...]) -> RowWrite:
-    return RowWrite(row, ADD, payload=payload, amounts=amounts)
+    return RowWrite(row, ADD, sum=accumulator.encode(payload, amounts))
 
 
 def set_sum(row: bytes, payload: bytes, amounts: tuple[int, ...]) -> RowWrite:
     """Say what the sum is as of the position it is written at, whatever was added before."""
-    return RowWrite(row, SET, payload=payload, amounts=amounts)
+    return RowWrite(row, SET, sum=accumulator.encode(payload, amounts))
 
 
 def born_of(row: bytes, marker: bytes) -> int | None:
@@ -123,12 +122,12 @@ def read_row(row: bytes, cells: Cells, deltas: Iterable[Cell] = ()) -> Row | Non
     base = marker.timestamp if marker is not None else -1
     total = None
     if fold is not None and fold.timestamp > base:
-        base, total = fold.timestamp, layout.decode(Sum, fold.value, row)
+        base, total = fold.timestamp, sum_in(row, fold)
         if marker is not None:
             columns = {}
     for cell in sorted(deltas, key=lambda cell: cell.timestamp):
         if cell.timestamp > base:
-            total = plus(total, layout.decode(Sum, cell.value, row))
+            total = plus(total, sum_in(row, cell))
     if born is None and (total is None or total.amounts[0] == 0):
         return None
     return Row(columns, total, max(cell.timestamp for cell in newest.values()))
@@ -139,11 +138,19 @@ def sum_of(row: bytes, cells: Cells) -> Sum | None:
     folds = [cell for cell in cells if cell.column == FOLD]
     base, total = -1, None
     if folds:
-        base, total = folds[0].timestamp, layout.decode(Sum, folds[0].value, row)
+        base, total = folds[0].timestamp, sum_in(row, folds[0])
     for cell in cells:
         if cell.column == DELTA and cell.timestamp > base:
-            total = plus(total, layout.decode(Sum, cell.value, row))
+            total = plus(total, sum_in(row, cell))
     return total
+
+
+def sum_in(row: bytes, cell: Cell) -> Sum:
+    """The sum a delta or fold cell holds. Corruption, naming the row, when it is none."""
+    try:
+        return Sum(*accumulator.decode(cell.value))
+    except Corruption as error:
+        raise Corruption("row was altered: unknown form", row=row.hex(), form="sum") from error
 
 
 def plus(left: Sum | None, right: Sum) -> Sum:

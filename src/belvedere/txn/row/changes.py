@@ -7,12 +7,15 @@ and records that changed no table (batches of view maintenance) are left out. Tr
 
 from __future__ import annotations
 
+import struct
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from xxhash import xxh3_64_intdigest
+
 from belvedere.codec import keyspace
-from belvedere.codec.record import Record, decode_record, encode_record
+from belvedere.codec.record import HASH_BYTES, Record, decode_record
 from belvedere.errors import InvalidInput
 from belvedere.kv.cell import Begin, Delete, Get, MultiGet, Mutate, Put, Scan, Step
 from belvedere.txn.border import Published
@@ -28,6 +31,9 @@ if TYPE_CHECKING:
 _CONSUMER = "consumer/"
 _DATA_START, _DATA_END = b"\x03", b"\x11"
 _ROWS_AT_ONCE = 128
+_POSITION_AT = 12
+_position = struct.Struct("<Q")
+_hash = struct.Struct("<Q")
 
 
 class CellLog:
@@ -194,11 +200,11 @@ def _read_some(node: Node, positions: range) -> Step[list[tuple[int, bytes]]]:
 
 
 def _with_position(position: int, body: bytes) -> Record:
-    """The record as it would be had its position been known when it was made."""
-    made = decode_record(body)
-    changes = list(made.changes())
-    told = (made.catalog_version, made.time, made.transaction)
-    return decode_record(encode_record(position, 0, *told, changes))
+    """The record as it would be had its position been known when it was made: `codec.record` says
+    where in its header it stands."""
+    decode_record(body)  # as it was written
+    told = body[HASH_BYTES:_POSITION_AT] + _position.pack(position) + body[_POSITION_AT + 8 :]
+    return decode_record(_hash.pack(xxh3_64_intdigest(told)) + told)
 
 
 def _read_consumers() -> Step[dict[str, int]]:

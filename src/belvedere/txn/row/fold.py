@@ -8,8 +8,9 @@ deltas stay until `forget` removes them below the floor.
 
 from __future__ import annotations
 
+from belvedere.codec import accumulator
 from belvedere.kv.cell import Begin, Get, Mutate, Put, Step
-from belvedere.txn.row import advance, layout
+from belvedere.txn.row import advance
 from belvedere.txn.row import cells as data
 
 
@@ -27,10 +28,10 @@ def fold(row: bytes) -> Step[int]:
     base = folds[0].timestamp if folds else -1
     if marker > base or deltas[0].timestamp <= base:
         return 0
-    total = layout.decode(data.Sum, folds[0].value, row) if folds else None
+    total = data.sum_in(row, folds[0]) if folds else None
     for cell in reversed(deltas):
         if cell.timestamp > base:
-            total = data.plus(total, layout.decode(data.Sum, cell.value, row))
+            total = data.plus(total, data.sum_in(row, cell))
     assert total is not None
-    yield Mutate(row, (Put(data.FOLD, as_of, layout.encode(total)),))
+    yield Mutate(row, (Put(data.FOLD, as_of, accumulator.encode(*total)),))
     return as_of

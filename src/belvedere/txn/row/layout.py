@@ -134,8 +134,7 @@ class RowWrite(msgspec.Struct, frozen=True, array_like=True):
     kind: int
     cells: tuple[tuple[bytes, bytes | None], ...] = ()
     born: int = 0
-    payload: bytes = b""
-    amounts: tuple[int, ...] = ()
+    sum: bytes = b""
 
 
 PUT, DELETE, ADD, SET = 0, 1, 2, 3

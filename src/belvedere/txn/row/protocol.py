@@ -122,7 +122,7 @@ class RowCommit:
         if at_least > self._read_at_least:
             if at_least > self.look(advance.handed_out):
                 return False
-            self._read_at_least = max(self._read_at_least, at_least)
+            self._hold(at_least)
         return True
 
     def snapshot(self) -> Snapshot:
@@ -140,8 +140,13 @@ class RowCommit:
     @property
     def newest(self) -> Snapshot:
         """Not older than any commit acknowledged anywhere before this call."""
-        self._read_at_least = max(self._read_at_least, self.latest())
+        self._hold(self.latest())
         return self.published()
+
+    def _hold(self, position: int) -> None:
+        """Snapshots from now on hold this position."""
+        with self._mutex:
+            self._read_at_least = max(self._read_at_least, position)
 
     def release(self, snapshot: Snapshot) -> None:
         self.node.close_snapshot(snapshot.batch)
@@ -204,10 +209,10 @@ class RowCommit:
             position = self._commit(intent, time)
         except Retry as retry:
             if retry.message == "catalog changed":
-                self._read_at_least = max(self._read_at_least, self.latest())
-            self._read_at_least = max(self._read_at_least, retry.lost_to)
+                self._hold(self.latest())
+            self._hold(retry.lost_to)
             raise
-        self._read_at_least = max(self._read_at_least, position)
+        self._hold(position)
         self._remember(intent, position)
         changed = [c for c in intent.changes if c.relation == model.CATALOG_RELATION]
         if changed:
@@ -240,7 +245,7 @@ class RowCommit:
             at = self.look(lambda: barrier.barrier(self.node, version))
         except Retry:
             return False
-        self._read_at_least = max(self._read_at_least, at)
+        self._hold(at)
         return True
 
     def outlast(self) -> None:
@@ -342,12 +347,12 @@ class RowCommit:
                 record = self._derived_record(held, before.catalog, make)
                 if record is None:
                     return
-                self._group.complete(held, record)
+                self._hold(self._group.complete(held, record))
                 self.moved()
                 return
             except Retry as retry:
                 self.node.counts["maintenance tried again"] += 1
-                self._read_at_least = max(self._read_at_least, retry.lost_to)
+                self._hold(retry.lost_to)
             finally:
                 self.node.end_attempt(held.attempt)
         raise Unavailable("maintenance of views is kept from writing", sqlstate="55P03")

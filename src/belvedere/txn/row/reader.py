@@ -11,7 +11,7 @@ from functools import partial
 from typing import Protocol, TypeVar
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import View
+from belvedere.catalog.model import State, View
 from belvedere.codec import accumulator, keyspace
 from belvedere.errors import Corruption
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
@@ -143,6 +143,8 @@ class RowWriter:
         """The derived rows as they will be seen: for checks at the new position."""
         seen = dict(self._rows)
         for key, (payload, amounts) in self._sums.items():
+            if is_being_built(self._reader.catalog, key):
+                continue  # what is there is no state yet
             seen[key] = accumulator.add(self._reader.get(key), payload, amounts)
         return seen
 
@@ -192,6 +194,12 @@ def whole(key: bytes, value: bytes | None) -> RowWrite:
 
 def _table_cells(catalog: Catalog, key: bytes) -> TableCells | None:
     return cells_of(catalog, int.from_bytes(key[1:5])) if key[0] == keyspace.ROWS else None
+
+
+def is_being_built(catalog: Catalog, key: bytes) -> bool:
+    """Whether the key belongs to a view whose backfill is not done: additions alone say nothing."""
+    item = _relation(catalog, key)
+    return isinstance(item, View) and item.state is State.BUILDING
 
 
 def _relation(catalog: Catalog, key: bytes) -> object:
