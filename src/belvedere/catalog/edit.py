@@ -50,6 +50,7 @@ from belvedere.catalog.structure import (
     require_sequence,
     shortened,
     slots_named,
+    still_used,
     view_columns,
 )
 from belvedere.errors import InvalidInput
@@ -432,7 +433,7 @@ class Edit:
         assert isinstance(index, Index)
         users = self._users_of(id_)
         if users and not cascade:
-            raise _still_used(index, [f"constraint {k.name} on {t.name}" for t, k in users])
+            raise still_used(index, [f"constraint {k.name} on {t.name}" for t, k in users])
         for table, key in users:
             self.drop_foreign_key(table.id, key.name)
         index = self.catalog.get(id_)
@@ -460,7 +461,7 @@ class Edit:
         views = self.catalog.views_over(table.id)
         if (users or views) and not cascade:
             names = [f"constraint {k.name} on {t.name}" for t, k in users]
-            raise _still_used(table, names + [f"view {v.name}" for v in views])
+            raise still_used(table, names + [f"view {v.name}" for v in views])
         for other, key in users:
             self.drop_foreign_key(other.id, key.name)
         for view in views:
@@ -472,18 +473,20 @@ class Edit:
         assert isinstance(view, View)
         users = self.catalog.views_over(id_)
         if users and not cascade:
-            raise _still_used(view, [f"view {v.name}" for v in users])
+            raise still_used(view, [f"view {v.name}" for v in users])
         for user in users:
             self.drop_view(user.id, cascade=True)
         self.mark_dropped(view)
         self._drop_auxiliaries(view)
 
     def _drop_auxiliaries(self, view: View) -> None:
-        """Drop the indexes that were made for views and that no other view uses."""
+        """Drop the indexes and auxiliary views that no other view uses."""
         used = {id_ for other in self.catalog.views for id_ in other.auxiliaries}
         for id_ in view.auxiliaries:
             index = self.catalog.get(id_)
-            if isinstance(index, Index) and not is_dropped(index) and id_ not in used:
+            if isinstance(index, View) and not is_dropped(index) and id_ not in used:
+                self.drop_view(id_, cascade=True)
+            elif isinstance(index, Index) and not is_dropped(index) and id_ not in used:
                 if not self._users_of(id_):
                     self.mark_dropped(index)
 
@@ -517,13 +520,3 @@ class Edit:
 
     def _schema_name(self, id_: int) -> str:
         return next(schema.name for schema in self.catalog.schemas if schema.id == id_)
-
-
-def _still_used(item: Table | Index | View, users: list[str]) -> InvalidInput:
-    return InvalidInput(
-        "other objects depend on it",
-        sqlstate="2BP01",
-        detail=", ".join(users),
-        hint="drop them first, or use CASCADE",
-        name=item.name,
-    )

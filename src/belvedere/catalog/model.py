@@ -195,7 +195,11 @@ class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True):
     said, as given.
 
     It is kept as linear state (codec.state): rows of `stored` columns, the first `key_columns` of
-    them the key, each with `amounts` numbers, the first of which counts rows."""
+    them the key, each with `amounts` numbers, the first of which counts rows. `orders` says of the
+    first key columns whether they are descending, and whether NULLs stand first.
+
+    An auxiliary view is `part` number n (from 1) of what its definition wants kept; it has no name
+    that a user gave. `supports` are the auxiliary views a view has, in the order of the parts."""
 
     definition: str
     columns: tuple[Column, ...]
@@ -205,7 +209,10 @@ class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True):
     stored: tuple[Column, ...] = ()
     key_columns: int = 0
     amounts: int = 1
+    orders: tuple[tuple[bool, bool], ...] = ()
     auxiliaries: tuple[int, ...] = ()
+    supports: tuple[int, ...] = ()
+    part: int = 0
     group: int = 0
     maintenance: Maintenance = Maintenance.IMMEDIATE
     placement: Placement = Placement.REMOTE

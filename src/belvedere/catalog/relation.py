@@ -181,7 +181,14 @@ def _compile_index(index: Index, table: Table) -> CompiledIndex:
 
 def _compile_view(view: View) -> CompiledView:
     start, end = keyspace.relation_range(view.id)
-    key = tuple(KeyColumn(column.type) for column in view.stored[: view.key_columns])
+    orders: list[tuple[bool, bool | None]] = [
+        *view.orders,
+        *[(False, None)] * (view.key_columns - len(view.orders)),
+    ]
+    key = tuple(
+        KeyColumn(column.type, descending, first)
+        for column, (descending, first) in zip(view.stored, orders)
+    )
     payload = RowLayout(tuple(Slot(column.type, None) for column in view.stored))
     return CompiledView(
         view=view,

@@ -10,7 +10,7 @@ from belvedere.catalog.definitions import (
     KeyPartDefinition,
     SequenceDefinition,
 )
-from belvedere.catalog.model import Index, Table, TypeName
+from belvedere.catalog.model import Index, Table, TypeName, View
 from belvedere.errors import InvalidInput
 from belvedere.types import Kind, SqlType
 
@@ -130,4 +130,15 @@ def require_root(table: Table) -> None:
         sqlstate="42704",
         table=table.name,
         root=table.root,
+    )
+
+
+def still_used(item: Table | Index | View, users: list[str]) -> InvalidInput:
+    """2BP01, for what cannot be dropped without CASCADE."""
+    return InvalidInput(
+        "other objects depend on it",
+        sqlstate="2BP01",
+        detail=", ".join(users),
+        hint="drop them first, or use CASCADE",
+        name=item.name,
     )

@@ -11,6 +11,7 @@ from belvedere.plan.functions.function import type_name
 from belvedere.plan.functions.registry import is_operator, postgres_names
 from belvedere.types import SqlType
 from tests.oracle.postgres import Postgres
+from tests.plan.functions.cases import OF_RECORDS
 
 FUNCTIONS = [function for several in registry().values() for function in several]
 
@@ -25,7 +26,15 @@ def in_grammar(function: Function) -> bool:
     name = function.name
     # Shorter calls of make_interval are default arguments in PostgreSQL.
     defaulted = name == "make_interval" and len(function.arguments) < 7
-    return name in GRAMMAR or name.startswith(("is ", "extract ")) or defaulted
+    defaulted |= name == "json_strip_nulls"
+    listed = name.startswith("json_extract_path")  # the rest of them is an array there
+    return (
+        name in GRAMMAR
+        or name in OF_RECORDS
+        or name.startswith(("is ", "extract "))
+        or defaulted
+        or listed
+    )
 
 
 def _names(parameters: tuple[object, ...]) -> tuple[str, ...]:

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from belvedere.errors import Error, InvalidInput, Unsupported
+from belvedere.errors import Error, InvalidInput
 from belvedere.sql.parse import lexer as x
 from belvedere.sql.parse.lexer import tokenize
 from belvedere.sql.parse.text import render
@@ -72,9 +72,12 @@ def test_an_escape_that_is_no_character_is_refused() -> None:
             tokenize(text)
 
 
-def test_bit_strings_are_unsupported_by_name() -> None:
-    with pytest.raises(Unsupported, match="bit string"):
-        tokenize("select b'01'")
+def test_bit_strings_are_tokens_of_their_own() -> None:
+    assert shown("X'1f' b'01'") == [(x.BITS, "x1f"), (x.BITS, "b01")]
+    assert render(tokenize("X'1f'")[:-1]) == "x'1f'"
+    with pytest.raises(InvalidInput) as caught:
+        tokenize("b'12'")
+    assert caught.value.sqlstate == "22P02"
 
 
 @given(st.text(max_size=60))

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, State
 from belvedere.catalog.relation import CompiledTable, compiled_index
-from belvedere.errors import Corruption, Unsupported
+from belvedere.errors import Corruption
+from belvedere.execution.direct.context import Context
+from belvedere.execution.run import Rows
 from belvedere.plan import nodes as n
+from belvedere.sql.bind.statement import TEXTS
 from belvedere.txn.border import Reader
 from belvedere.types import Row
 
@@ -35,7 +38,7 @@ def compile_arbiters(
         arbiters.append(_by_primary_key(table, narrow, widen))
     if not conflict.primary:
         arbiters += [
-            _by_index(catalog, table, index, narrow, widen)
+            _by_index(catalog, table, index, narrow)
             for index in catalog.indexes_of(table.table.id)
             if index.unique and index.state is State.READY and conflict.target in (None, index.id)
         ]
@@ -53,26 +56,22 @@ def _by_primary_key(
 
 
 def _by_index(
-    catalog: Catalog,
-    table: CompiledTable,
-    index: Index,
-    narrow: Callable[[Row], Row],
-    widen: Callable[[Row], Row],
+    catalog: Catalog, table: CompiledTable, index: Index, narrow: Callable[[Row], Row]
 ) -> Arbiter:
-    if index.where is not None or any(part.slot is None for part in index.parts):
-        raise Unsupported(
-            "ON CONFLICT by a partial or expression index",
-            index=index.name,
-            hint="use a unique index of plain columns",
-        )
+    context = Context(catalog, _no_plans)
     compiled = compiled_index(catalog, index.id)
-    slots = [part.slot for part in index.parts if part.slot is not None]
     encode = compiled.unique_key.encode
     primary = compiled.layout.projector(compiled.primary_key)
+    parts = [TEXTS.key_part(catalog, table.table, part) for part in index.parts]
+    condition = TEXTS.predicate(catalog, table.table, index)
+    # Immutable expressions need nothing of a run: no parameters, no clock, no outer rows.
+    values_of = context.tuple_of(parts)(None)  # type: ignore[arg-type]
+    covers = None if condition is None else context.truth_of(condition)(None)  # type: ignore[arg-type]
 
     def claim(row: Row) -> bytes | None:
-        whole = widen(row)
-        values = tuple([whole[slot] for slot in slots])
+        if covers is not None and not covers(row):
+            return None
+        values = values_of(row)
         return None if None in values and index.nulls_distinct else encode(values)
 
     def find(reader: Reader, row: Row) -> Row | None:
@@ -86,3 +85,7 @@ def _by_index(
         return narrow(table.decode(stored))
 
     return Arbiter(claim, find)
+
+
+def _no_plans(node: n.Node) -> Rows:
+    raise Corruption("an index cannot have a sub-query", node=type(node).__name__)

@@ -63,7 +63,7 @@ def _end_of_container(text: str, at: int) -> int:
         at += 1
 
 
-def _members(text: str) -> list[tuple[str | None, str]]:
+def members_of(text: str) -> list[tuple[str | None, str]]:
     """(name or None, spelling) of each member of the object or element of the array."""
     at = _skip(text, 0)
     closing = "}" if text[at] == "{" else "]"
@@ -83,15 +83,15 @@ def _members(text: str) -> list[tuple[str | None, str]]:
     return found
 
 
-def _first(text: str) -> str:
+def first_of(text: str) -> str:
     return text[_skip(text, 0)]
 
 
 @functools.lru_cache(maxsize=256)
 def _object(text: str) -> dict[str, str] | None:
-    if _first(text) != "{":
+    if first_of(text) != "{":
         return None
-    return {str(name): value for name, value in _members(text)}
+    return {str(name): value for name, value in members_of(text)}
 
 
 def member(value: str, name: str) -> str | None:
@@ -100,9 +100,9 @@ def member(value: str, name: str) -> str | None:
 
 
 def element(value: str, index: int) -> str | None:
-    if _first(value) != "[":
+    if first_of(value) != "[":
         return None
-    items = _members(value)
+    items = members_of(value)
     if index < 0:
         index += len(items)
     return items[index][1] if 0 <= index < len(items) else None
@@ -136,7 +136,7 @@ def path(value: str, steps: list[str | None]) -> str | None:
     for step in steps:
         if found is None or step is None:
             return None
-        if _first(found) == "[":
+        if first_of(found) == "[":
             if not re.fullmatch(r"\s*[-+]?\d{1,10}", step):
                 return None
             found = element(found, int(step))
@@ -150,7 +150,7 @@ def path_text(value: str, steps: list[str | None]) -> str | None:
 
 
 def type_of(value: str) -> str:
-    first = _first(value)
+    first = first_of(value)
     names = {
         "{": "object",
         "[": "array",
@@ -163,15 +163,15 @@ def type_of(value: str) -> str:
 
 
 def array_length(value: str) -> int:
-    if _first(value) != "[":
+    if first_of(value) != "[":
         raise bad_argument("cannot get array length of this json value")
-    return len(_members(value))
+    return len(members_of(value))
 
 
 def array_elements(value: str) -> list[str]:
-    if _first(value) != "[":
+    if first_of(value) != "[":
         raise bad_argument("cannot call json_array_elements on this json value")
-    return [item for _, item in _members(value)]
+    return [item for _, item in members_of(value)]
 
 
 def array_elements_text(value: str) -> list[str | None]:
@@ -179,9 +179,9 @@ def array_elements_text(value: str) -> list[str | None]:
 
 
 def object_keys(value: str) -> list[str | None]:
-    if _first(value) != "{":
+    if first_of(value) != "{":
         raise bad_argument("cannot call json_object_keys on this json value")
-    return [name for name, _ in _members(value)]
+    return [name for name, _ in members_of(value)]
 
 
 def encoder(sql_type: SqlType) -> Callable[[Any], str]:

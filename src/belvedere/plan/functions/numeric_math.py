@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import math
 from decimal import Context, Decimal
+from fractions import Fraction
+from typing import Any
 
-from belvedere.plan.functions.function import Function, scalar
+from belvedere.plan.functions.function import UDF, Function, scalar
 from belvedere.plan.values.decimals import (
     DIGITS_BEFORE_MAX,
     DISPLAY_SCALE_MAX,
@@ -212,7 +214,34 @@ def _odd(value: Decimal) -> bool:
     return bool(EXACT.remainder(value, _TWO))
 
 
+def width_bucket(value: Any, low: Any, high: Any, count: int) -> int:
+    """The number of the bucket of equal width that the value is in; 0 below, count + 1 above."""
+    if count <= 0:
+        raise bad_argument("count must be greater than zero", "2201G")
+    for bound in (low, high):
+        if not math.isfinite(bound):
+            raise bad_argument("lower and upper bounds must be finite", "2201G")
+    if math.isnan(value) or math.isnan(low) or math.isnan(high):
+        raise bad_argument("operand, lower bound, and upper bound cannot be nan", "2201G")
+    if low == high:
+        raise bad_argument("lower bound cannot equal upper bound", "2201G")
+    if low > high:
+        value, low, high = -value, -low, -high
+    if value < low:
+        return 0
+    if value < high:
+        if isinstance(value, float):
+            return min(int(count * ((value - low) / (high - low))), count - 1) + 1
+        share = (Fraction(value) - Fraction(low)) / (Fraction(high) - Fraction(low))
+        return int(share * count) + 1
+    if count >= 2**31 - 1:
+        raise out_of_range("integer")
+    return count + 1
+
+
 FUNCTIONS: tuple[Function, ...] = (
+    scalar("width_bucket(numeric,numeric,numeric,int4) int4", width_bucket, UDF),
+    scalar("width_bucket(float8,float8,float8,int4) int4", width_bucket, UDF),
     scalar("sqrt(numeric) numeric", sqrt),
     scalar("exp(numeric) numeric", exp),
     scalar("ln(numeric) numeric", ln),

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
+import msgspec
+
 from belvedere.catalog.model import Sequence as SequenceObject
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import FunctionKind
+from belvedere.plan.functions.json_records import RECORD, RECORDS
 from belvedere.plan.functions.registry import postgres_names, registry
+from belvedere.plan.transform import has_subplan, operands, rebuild
 from belvedere.sql.bind.binder import AGGREGATE, GROUPING, SET, Env
 from belvedere.sql.bind.coerce import (
     boolean,
@@ -22,7 +26,8 @@ from belvedere.sql.bind.coerce import (
     settled,
     unify,
 )
-from belvedere.sql.bind.scope import near
+from belvedere.sql.bind.records import argument, as_json, record_items
+from belvedere.sql.bind.scope import Scope, near
 from belvedere.sql.bind.windows import bind_window
 from belvedere.sql.parse import tree as t
 from belvedere.types import BIGINT, BOOLEAN, INTEGER, TEXT, Kind, SqlType
@@ -92,7 +97,46 @@ def _plain_only(tree: t.FunctionCall, name: str) -> None:
 def _arguments(env: Env, tree: t.FunctionCall) -> list[e.Expression]:
     if tree.variadic:
         raise Unsupported("variadic argument", position=tree.at + 1)
-    return [env.binder.rules.expression(env, one) for one in tree.arguments]
+    if tree.names:
+        tree = _in_order(tree)
+    return [argument(env, tree.name[-1], one) for one in tree.arguments]
+
+
+_PARAMETERS = {
+    "make_date": ("year", "month", "day"),
+    "make_time": ("hour", "min", "sec"),
+    "make_timestamp": ("year", "month", "mday", "hour", "min", "sec"),
+    "make_interval": ("years", "months", "weeks", "days", "hours", "mins", "secs"),
+}
+"""The names of parameters, of functions that are called by them. An interval's are optional."""
+
+
+def _in_order(tree: t.FunctionCall) -> t.FunctionCall:
+    """A call with named arguments as one without."""
+    name = tree.name[-1]
+    known = _PARAMETERS.get(name)
+    if known is None:
+        raise Unsupported("named argument", position=tree.at + 1, function=name)
+    plain = len(tree.arguments) - len(tree.names)
+    given = dict(zip(tree.names, tree.arguments[plain:]))
+    if len(given) < len(tree.names):
+        raise InvalidInput(
+            "argument name used more than once", sqlstate="42601", position=tree.at + 1
+        )
+    wrong = not given.keys() <= set(known[plain:])
+    rest = known[plain:] if name != "make_interval" else _until_last(known[plain:], given)
+    if wrong or (name != "make_interval" and len(given) < len(rest)):
+        raise InvalidInput(
+            "function does not exist", sqlstate="42883", position=tree.at + 1, name=name
+        )
+    zero = t.Constant("integer", "0", tree.at)
+    arguments = (*tree.arguments[:plain], *(given.get(one, zero) for one in rest))
+    return msgspec.structs.replace(tree, arguments=arguments, names=())
+
+
+def _until_last(names: tuple[str, ...], given: dict[str, t.Expr]) -> tuple[str, ...]:
+    last = max((i for i, name in enumerate(names) if name in given), default=-1)
+    return names[: last + 1]
 
 
 # -- aggregates ------------------------------------------------------------------------------------
@@ -109,21 +153,73 @@ def _aggregate(env: Env, tree: t.FunctionCall, name: str) -> e.Expression:
         )
     inner = replace(env, inside="aggregate", windows=False, sets=False)
     made = aggregate_call(inner, tree, name)
-    if _only_outer(made) and env.scope.parent is not None:
-        raise Unsupported("aggregate of an outer query", position=tree.at + 1)
+    depth = _outer_depth(made)
+    if depth:
+        return _outer_aggregate(env, made, depth, tree, name)
     if made not in found.aggregates:
         found.aggregates.append(made)
     return e.Column(AGGREGATE + found.aggregates.index(made), made.type, name)
 
 
-def _only_outer(made: e.AggregateCall) -> bool:
-    """Whether the arguments read rows further out and none here: it belongs to the outer query."""
-    references = [one for one in made.arguments if not isinstance(one, e.Literal)]
-    return bool(references) and all(isinstance(one, e.OuterColumn) for one in references)
+def _outer_depth(made: e.AggregateCall) -> int:
+    """How far out the query is whose rows it reads, when it reads none of its own: the aggregate
+    is that query's."""
+    read = [*made.arguments, *(key.expression for key in made.order_by)]
+    read += [] if made.filter is None else [made.filter]
+    depths = {depth for one in read for depth in _depths(one)}
+    return min(depths, default=0)
+
+
+def _depths(expression: e.Expression) -> set[int]:
+    """How far out the columns are that an expression reads; 0 for its own row."""
+    match expression:
+        case e.Column():
+            return {0}
+        case e.OuterColumn():
+            return {expression.depth}
+        case _ if has_subplan(expression):
+            return {0}  # settled where it stands
+        case _:
+            return {depth for one in operands(expression) for depth in _depths(one)}
+
+
+def _outer_aggregate(
+    env: Env, made: e.AggregateCall, depth: int, tree: t.FunctionCall, name: str
+) -> e.Expression:
+    scope: Scope | None = env.scope
+    for _ in range(depth):
+        assert scope is not None
+        scope = scope.parent
+    if scope is None or scope.found is None:
+        raise InvalidInput(
+            "aggregate functions are not allowed here", sqlstate="42803", position=tree.at + 1
+        )
+    moved = replace(
+        made,
+        arguments=tuple([_nearer(one, depth) for one in made.arguments]),
+        filter=None if made.filter is None else _nearer(made.filter, depth),
+        order_by=tuple(
+            [replace(key, expression=_nearer(key.expression, depth)) for key in made.order_by]
+        ),
+    )
+    aggregates = scope.found.aggregates
+    if moved not in aggregates:
+        aggregates.append(moved)
+    return e.OuterColumn(depth, AGGREGATE + aggregates.index(moved), made.type, name)
+
+
+def _nearer(expression: e.Expression, depth: int) -> e.Expression:
+    if isinstance(expression, e.OuterColumn):
+        if expression.depth == depth:
+            return e.Column(expression.index, expression.type, expression.name)
+        return replace(expression, depth=expression.depth - depth)
+    return rebuild(expression, lambda one: _nearer(one, depth))
 
 
 def aggregate_call(env: Env, tree: t.FunctionCall, name: str) -> e.AggregateCall:
     arguments = _arguments(env, tree)
+    if name == "json_agg" and any(_is_record(one) for one in arguments):
+        name = RECORDS
     if tree.star and name != "count":
         raise InvalidInput("* is for count only", sqlstate="42883", position=tree.at + 1, name=name)
     if not tree.star and not arguments and name == "count":
@@ -148,6 +244,10 @@ def aggregate_call(env: Env, tree: t.FunctionCall, name: str) -> e.AggregateCall
         _check_distinct_order(given, order, tree.at)
     function = concrete(found)
     return e.AggregateCall(function, given, found.result_type, tree.distinct, condition, order)
+
+
+def _is_record(argument: e.Expression) -> bool:
+    return isinstance(argument, e.Call) and argument.function.name == RECORD
 
 
 def _check_distinct_order(
@@ -211,6 +311,8 @@ def _set(env: Env, tree: t.FunctionCall, name: str) -> e.Expression:
             hint="move it into from",
         )
     made = table_call(replace(env, sets=False), tree)
+    if len(made.fields) > 1:
+        raise Unsupported("row value", position=tree.at + 1, hint="move the function into from")
     env.found.sets.append(made)
     return e.Column(SET + len(env.found.sets) - 1, made.fields[0].type, name)
 
@@ -221,6 +323,9 @@ def table_call(env: Env, tree: t.FunctionCall) -> n.TableCall:
     if _kind(name, tree) is not FunctionKind.SET:
         raise Unsupported("scalar function in from", position=tree.at + 1, name=name)
     found, given = resolved_call(env.binder, name, _arguments(env, tree), tree.at)
+    if name in ("json_each", "json_each_text"):
+        fields = (n.Field("key", TEXT), n.Field("value", found.result_type))
+        return n.TableCall(concrete(found), given, fields)
     column = "value" if name.startswith("json_array_elements") else name
     return n.TableCall(concrete(found), given, (n.Field(column, found.result_type),))
 
@@ -329,6 +434,13 @@ def _alias(name: str) -> Callable[[Env, t.FunctionCall], e.Expression]:
     return lambda env, tree: call(env.binder, name, _arguments(env, tree), tree.at)
 
 
+def _row_to_json(env: Env, tree: t.FunctionCall) -> e.Expression:
+    items = record_items(env, tree.arguments[0]) if len(tree.arguments) == 1 else None
+    if items is None:
+        raise InvalidInput("function does not exist", sqlstate="42883", position=tree.at + 1)
+    return as_json(env, items, tree.at)
+
+
 _SPECIAL: dict[str, Callable[[Env, t.FunctionCall], e.Expression]] = {
     "coalesce": _coalesce,
     "greatest": _extreme,
@@ -336,6 +448,7 @@ _SPECIAL: dict[str, Callable[[Env, t.FunctionCall], e.Expression]] = {
     "nullif": _nullif,
     "pg_typeof": _type_name,
     "grouping": _grouping,
+    "row_to_json": _row_to_json,
     "nextval": _sequence,
     "currval": _sequence,
     "setval": _sequence,

@@ -19,6 +19,7 @@ from belvedere.sql.parse.forms import QueryForm
 from belvedere.sql.parse.text import render
 from belvedere.types import Kind
 
+PUBLIC = "public"
 Placed = Callable[[d.QualifiedName], d.QualifiedName]
 """A name with its schema."""
 
@@ -41,6 +42,8 @@ def bind_definition(
 
 def _in_schema(tree: d.Definition, schema: str) -> d.Definition:
     """The definition with its names in the current schema, where they say no other."""
+    if schema == PUBLIC:
+        return tree
 
     def placed(name: d.QualifiedName) -> d.QualifiedName:
         return name if name.schema is not None else d.QualifiedName(schema, name.name)
@@ -234,7 +237,7 @@ def _alter_action(
 
 def bind_query_form(binder: Binder, tree: QueryForm) -> d.Definition:
     """The query bound, its columns named and typed, its text with every * spelled out."""
-    if tree.name.schema is None:
+    if tree.name.schema is None and binder.schema != PUBLIC:
         tree = replace(tree, name=d.QualifiedName(binder.schema, tree.name.name))
     plan = binder.rules.query(binder, tree.query, None, {}, False)
     if binder.parameters:

@@ -72,6 +72,10 @@ def _constant(env: Env, tree: t.Constant) -> e.Expression:
             return e.Literal(_number(str(value), tree.at), NUMERIC)
         case "bool":
             return e.Literal(value, BOOLEAN)
+        case "bits":
+            raise Unsupported(
+                "bit string constant", position=tree.at + 1, hint="use a bytea literal"
+            )
         case _:
             literal = e.Literal(value, UNKNOWN)
             env.binder.literals[id(literal)] = (literal, tree.at)
@@ -173,10 +177,29 @@ def _row_is_null(env: Env, row: t.RowItems, tree: t.IsExpr) -> e.Expression:
 
 def _distinct_from(env: Env, tree: t.DistinctFrom) -> e.Expression:
     if isinstance(tree.left, t.RowItems) or isinstance(tree.right, t.RowItems):
-        raise Unsupported("row value in is distinct from", position=tree.at + 1)
+        return _distinct_rows(env, tree)
     left, right = bind(env, tree.left), bind(env, tree.right)
     equal = call(env.binder, "=", (left, right), tree.at)
     return e.IsDistinct(equal.arguments[0], equal.arguments[1], equal.function, tree.negated)
+
+
+def _distinct_rows(env: Env, tree: t.DistinctFrom) -> e.Expression:
+    """Some pair of items is distinct; IS NOT DISTINCT FROM: none is."""
+    if not isinstance(tree.left, t.RowItems) or not isinstance(tree.right, t.RowItems):
+        raise Unsupported("comparison of a row with a value", position=tree.at + 1)
+    if len(tree.left.items) != len(tree.right.items):
+        raise InvalidInput(
+            "unequal number of entries in row expressions", sqlstate="42601", position=tree.at + 1
+        )
+    tests = tuple(
+        [
+            _distinct_from(env, t.DistinctFrom(left, right, tree.negated, tree.at))
+            for left, right in zip(tree.left.items, tree.right.items)
+        ]
+    )
+    if len(tests) == 1:
+        return tests[0]
+    return e.And(tests) if tree.negated else e.Or(tests)
 
 
 def _between(env: Env, tree: t.Between) -> e.Expression:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.model import Table, View
 from belvedere.errors import InvalidInput, Unsupported
@@ -22,6 +22,9 @@ from belvedere.plan.fields import Fields
 from belvedere.plan.nodes import EMPTY_ROW, Node
 from belvedere.plan.transform import lift, shift
 from belvedere.sql.parse import tree as t
+
+if TYPE_CHECKING:
+    from belvedere.sql.bind.binder import Found
 
 
 class Source(NamedTuple):
@@ -74,6 +77,7 @@ class Scope:
     sees_lateral: bool = False
     used: bool = False
     places: dict[int, int] = field(default_factory=dict)  # where each column was first written
+    found: Found | None = None  # of its SELECT, while that may have aggregates
 
     def column(self, name: t.Name) -> e.Expression:
         """What a column name means here; 42703, 42P01 or 42702 when that is nothing or too much."""

@@ -43,7 +43,7 @@ def bind_select(
         env = Env(binder, scope, "where")
         bound = binder.rules.expression(env, tree.where)
         node = n.Filter(node, boolean(binder, bound, "where", tree.where.at))
-    found = Found(specs=_specs(tree))
+    found = scope.found = Found(specs=_specs(tree))
     env = Env(binder, scope, "select", found, windows=True, sets=True)
     targets = expand_targets(env, tree.targets, keep_unknown)
     parts = _Parts(binder, tree, scope, found, targets)

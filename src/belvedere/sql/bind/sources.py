@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import AnyObject, PlainView, Table, View
 from belvedere.errors import InvalidInput, Unsupported
@@ -9,7 +11,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import lift_plan
 from belvedere.sql.bind.binder import Binder, Env
-from belvedere.sql.bind.calls import table_call
+from belvedere.sql.bind.calls import function_name, table_call
 from belvedere.sql.bind.coerce import boolean, call
 from belvedere.sql.bind.joins import join_names, merge_using
 from belvedere.sql.bind.scope import (
@@ -233,8 +235,8 @@ def _function(
     """Arguments see the left side of the join at depth 1, so their own scope is no level."""
     scope = Scope(NOTHING, parent, ctes, sees_lateral=True)
     env = Env(binder, scope, "functions in from")
-    calls = tuple([table_call(env, one) for one in item.calls])
-    alias = item.alias or calls[0].function.name
+    calls = tuple([table_call(env, one) for tree in item.calls for one in _unnested(tree)])
+    alias = item.alias or function_name(item.calls[0])
     fields = tuple(field for one in calls for field in one.fields)
     if len(calls) == 1 and item.alias and not item.columns and len(fields) == 1:
         fields = (n.Field(item.alias, fields[0].type),)
@@ -243,6 +245,13 @@ def _function(
     node = n.TableFunction(calls, fields, item.ordinality)
     relation = source_relation(node, alias, tuple(field.name for field in fields))
     return renamed(relation, alias, item.columns)
+
+
+def _unnested(tree: t.FunctionCall) -> list[t.FunctionCall]:
+    """`unnest(a, b)` in FROM is unnest(a) beside unnest(b)."""
+    if tree.name[-1] != "unnest" or len(tree.arguments) < 2:
+        return [tree]
+    return [replace(tree, arguments=(one,)) for one in tree.arguments]
 
 
 # -- joins -----------------------------------------------------------------------------------------

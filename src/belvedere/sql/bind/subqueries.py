@@ -53,8 +53,11 @@ def quantified(
     items = operand.items if isinstance(operand, t.RowItems) else (operand,)
     if len(items) > 1 and (operator, quantifier) not in (("=", "any"), ("<>", "all")):
         raise Unsupported("row comparison with a sub-query", position=at + 1, operator=operator)
-    operands = [env.binder.rules.expression(env, one) for one in items]
     plan = plan_of(env, query)
+    if isinstance(operand, t.Constant) and operand.kind == "bits":
+        # No column is a bit string, so there is nothing to compare it with.
+        raise InvalidInput("operator does not exist", sqlstate="42883", position=at + 1)
+    operands = [env.binder.rules.expression(env, one) for one in items]
     if len(plan.fields) != len(operands):
         few = "few" if len(plan.fields) < len(operands) else "many"
         raise InvalidInput(f"subquery has too {few} columns", sqlstate="42601", position=at + 1)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from belvedere.errors import Unsupported
 from belvedere.sql.parse import tree as t
 from belvedere.sql.parse.cursor import Cursor
-from belvedere.sql.parse.lexer import STRING
+from belvedere.sql.parse.lexer import QUOTED, STRING, WORD, syntax_error
 from belvedere.sql.parse.types import parse_type
 
 WITHOUT_PARENTHESES = frozenset(
@@ -48,18 +48,28 @@ def _arguments(c: Cursor, name: tuple[str, ...], at: int) -> t.FunctionCall:
     if not distinct:
         c.accept("all")
     variadic = False
-    items = []
+    items: list[t.Expr] = []
+    names: list[str] = []
     while True:
         variadic = c.accept("variadic")
+        if c.token.kind in (WORD, QUOTED) and c.peek().text in ("=>", ":="):
+            names.append(c.name())
+            c.take()
+        elif names:
+            raise syntax_error("positional argument cannot follow named argument", c.token.start)
         items.append(c.expression())
-        if c.is_sign("=>") or c.is_sign(":="):
-            raise Unsupported("named argument", position=c.token.start + 1)
         if variadic or not c.accept_sign(","):
             break
     order_by = parse_order(c)
     c.expect_sign(")")
     return t.FunctionCall(
-        name, tuple(items), at, distinct=distinct, variadic=variadic, order_by=order_by
+        name,
+        tuple(items),
+        at,
+        distinct=distinct,
+        variadic=variadic,
+        order_by=order_by,
+        names=tuple(names),
     )
 
 

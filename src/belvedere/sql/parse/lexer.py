@@ -12,6 +12,7 @@ Token kinds
 - PARAMETER: its number
 - SIGN: punctuation or an operator
 - END: the end of the text
+- BITS: the letter and the digits of a bit string
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from __future__ import annotations
 import re
 from typing import Any, Final, NamedTuple
 
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.errors import InvalidInput
 
 WORD: Final = 0
 QUOTED: Final = 1
@@ -29,11 +30,16 @@ NUMBER: Final = 4
 PARAMETER: Final = 5
 SIGN: Final = 6
 END: Final = 7
+BITS: Final = 8
 
 NAME_BYTES_MAX = 63
 PARAMETERS_MAX = 65_535
 # Longer ones are NUMBERs: Python does not make an int of more than some thousand digits.
 INTEGER_DIGITS_MAX = 1_000
+
+
+_HEX = re.compile(r"[0-9a-fA-F]*")
+_BINARY = re.compile(r"[01]*")
 
 
 class Token(NamedTuple):
@@ -211,7 +217,7 @@ class _Lexer:
     def prefixed(self, prefix: str, at: int, end: int) -> int:
         letter, quote = prefix[0].lower(), prefix[-1]
         if letter in "bx":
-            raise Unsupported("bit string constant", position=at + 1, hint="use a bytea literal")
+            return self.bits(letter, at, end)
         close, raw = self.quoted_run(end, quote, escapes=letter == "e")
         if letter == "e":
             raw = _ESCAPE.sub(_unescape, raw)
@@ -219,6 +225,13 @@ class _Lexer:
             raw = _UNICODE.sub(_code_point, raw)
         kind = QUOTED if quote == '"' else STRING
         self.tokens.append(Token(kind, raw, at, close))
+        return close
+
+    def bits(self, letter: str, at: int, start: int) -> int:
+        close, raw = self.quoted_run(start, "'", escapes=False)
+        if not (_HEX if letter == "x" else _BINARY).fullmatch(raw):
+            raise InvalidInput("not a valid digit", sqlstate="22P02", position=at + 1)
+        self.tokens.append(Token(BITS, letter + raw, at, close))
         return close
 
     def quoted_run(self, start: int, quote: str, escapes: bool) -> tuple[int, str]:

@@ -8,6 +8,7 @@ from belvedere.sql.parse.calls import SPECIAL_CALLS, WITHOUT_PARENTHESES, parse_
 from belvedere.sql.parse.cursor import Cursor
 from belvedere.sql.parse.keywords import NOT_COLUMN, NOT_FUNCTION
 from belvedere.sql.parse.lexer import (
+    BITS,
     INTEGER,
     NUMBER,
     PARAMETER,
@@ -30,6 +31,8 @@ def parse_primary(c: Cursor) -> t.Expr:
     c.index += 1
     if kind == INTEGER:
         return t.Constant("integer", token.text, token.start)
+    if kind == BITS:
+        return t.Constant("bits", token.text, token.start)
     if kind == STRING:
         return t.Constant("string", token.text, token.start)
     if kind == PARAMETER:

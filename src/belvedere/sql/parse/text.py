@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 
 from belvedere.errors import InvalidInput
 from belvedere.sql.parse.keywords import NOT_COLUMN, RESERVED
-from belvedere.sql.parse.lexer import PARAMETER, QUOTED, SIGN, STRING, WORD, Token
+from belvedere.sql.parse.lexer import BITS, PARAMETER, QUOTED, SIGN, STRING, WORD, Token
 
 _PLAIN = re.compile(r"[a-z_][a-z0-9_$]*\Z")
 _NO_SPACE_BEFORE = frozenset({",", ")", "]", "::", "[", ";"})
@@ -49,6 +49,8 @@ def render(tokens: Sequence[Token], replaced: Mapping[int, tuple[int, str]] | No
 def spell(token: Token) -> str:
     if token.kind == STRING:
         return "'" + token.text.replace("'", "''") + "'"
+    if token.kind == BITS:
+        return f"{token.text[0]}'{token.text[1:]}'"
     if token.kind == QUOTED:
         return quote(token.text)
     if token.kind == PARAMETER:

@@ -172,7 +172,7 @@ class WindowSpec(msgspec.Struct, frozen=True):
 
 
 class FunctionCall(msgspec.Struct, frozen=True):
-    """`over` is a window's name or specification. `keyword`: written in a special syntax."""
+    """`over` is a window's name or specification; `names` are those of the last arguments."""
 
     name: tuple[str, ...]
     arguments: tuple[Expr, ...]
@@ -184,6 +184,7 @@ class FunctionCall(msgspec.Struct, frozen=True):
     within: tuple[OrderItem, ...] | None = None
     filter: Expr | None = None
     over: str | WindowSpec | None = None
+    names: tuple[str, ...] = ()
 
 
 class ArrayItems(msgspec.Struct, frozen=True):

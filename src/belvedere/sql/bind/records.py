@@ -1,0 +1,77 @@
+"""Row values where they are more than a comparison: `count(DISTINCT (a, b))`, `to_json(t)`.
+
+There is no type of records. Where one is taken as JSON, or only counted, the binder spells it out
+as a call over its items; everywhere else it is refused by name.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from belvedere.errors import Unsupported
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.functions.json_records import RECORD, ROW_KEY
+from belvedere.plan.transform import walk
+from belvedere.sql.bind.binder import Env
+from belvedere.sql.bind.coerce import call, settled
+from belvedere.sql.parse import tree as t
+from belvedere.types import TEXT
+
+JSON_TAKERS = frozenset(
+    {"to_json", "row_to_json", "json_agg", "json_build_array", "json_object_agg"}
+)
+_OUTER = (n.JoinKind.LEFT, n.JoinKind.RIGHT, n.JoinKind.FULL)
+
+
+class Item(NamedTuple):
+    name: str
+    value: e.Expression
+
+
+def record_items(env: Env, tree: t.Expr) -> list[Item] | None:
+    """The items of a row value or of a whole-row reference; None for anything else."""
+    if isinstance(tree, t.RowItems):
+        values = [settled(env.binder, env.binder.rules.expression(env, one)) for one in tree.items]
+        return [Item(f"f{i}", value) for i, value in enumerate(values, 1)]
+    if not isinstance(tree, t.Name) or len(tree.parts) != 1:
+        return None
+    alias = tree.parts[0]
+    if any(one.name == alias for one in env.scope.relation.visible):
+        return None
+    source = env.scope.source((alias,))
+    if source is None:
+        return None
+    _require_whole(env, tree)
+    names = [name for name in source.names if name]
+    return [Item(name, env.scope.column(t.Name((alias, name), tree.at))) for name in names]
+
+
+def _require_whole(env: Env, tree: t.Name) -> None:
+    """A row that an outer join made up is NULL as a whole, which its columns do not tell."""
+    for node in walk(env.scope.relation.node):
+        if isinstance(node, n.Join) and node.kind in _OUTER:
+            raise Unsupported(
+                "whole-row reference beside an outer join",
+                position=tree.at + 1,
+                name=tree.parts[0],
+            )
+
+
+def argument(env: Env, function: str, tree: t.Expr) -> e.Expression:
+    """An argument of a function that takes records."""
+    if function != "count" and function not in JSON_TAKERS:
+        return env.binder.rules.expression(env, tree)
+    items = record_items(env, tree)
+    if items is None:
+        return env.binder.rules.expression(env, tree)
+    if function == "count":
+        return call(env.binder, ROW_KEY, tuple(item.value for item in items), tree.at)
+    return as_json(env, items, tree.at)
+
+
+def as_json(env: Env, items: list[Item], at: int) -> e.Expression:
+    given: list[e.Expression] = []
+    for item in items:
+        given += [e.Literal(item.name, TEXT), item.value]
+    return call(env.binder, RECORD, tuple(given), at)
