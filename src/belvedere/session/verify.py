@@ -57,7 +57,9 @@ def verify(session: Session, view: View) -> Row:
     with host.begin() as transaction:
         catalog = transaction.catalog
         tables, position = host.at_watermark(transaction, view)
-        definition = written(pinned(catalog, view), view.definition)
+        definition = host.keeper.compiled(catalog, view).recomputed or written(
+            pinned(catalog, view), view.definition
+        )
         choice = Choice(Tier.DUCKDB, "verify", 0)
         recomputed = compile_for(catalog, definition, choice, session.shared.engine)
         reading = compile_plan(catalog, host.keeper.reading(catalog, view))

@@ -28,6 +28,7 @@ from belvedere.plan import nodes as n
 from belvedere.txn.border import Reader
 from belvedere.types import Row
 from belvedere.views.core import Expressions
+from belvedere.views.kept import Kept
 from belvedere.views.operators import only_columns
 from belvedere.views.seek import Exists, seeker
 from belvedere.views.source import (
@@ -85,7 +86,9 @@ class _Side:
 class ApplySource:
     reads_state = True
 
-    def __init__(self, catalog: Catalog, tree: Apply, left: Source, rights: list[Source]) -> None:
+    def __init__(
+        self, catalog: Catalog, tree: Apply, left: Source, rights: list[Source], kept: Kept
+    ) -> None:
         self._catalog = catalog
         self._tree = tree
         self._left = left
@@ -95,8 +98,8 @@ class ApplySource:
                 source,
                 Keys(catalog, right.keys),
                 Keys(catalog, right.left_keys),
-                source.restricted(right.keys),
-                left.restricted(right.left_keys),
+                kept.restricted(right.tree, right.keys) or source.restricted(right.keys),
+                kept.restricted(tree.left, right.left_keys) or left.restricted(right.left_keys),
                 seeker(catalog, right.tree, right.keys),
             )
             for right, source in zip(tree.rights, rights, strict=True)

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 from belvedere.execution.direct.dependence import walk
 from belvedere.plan import expressions as e
@@ -27,32 +28,31 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
 from belvedere.types import Kind
+from belvedere.views.auxiliary import Auxiliary, KeptRows, auxiliaries_of, stored_rows
 from belvedere.views.core import refused
 from belvedere.views.grow import tree_of
-from belvedere.views.linear import AMOUNT_TYPE, Linear, finished, linear
+from belvedere.views.linear import AMOUNT_TYPE, Group, Linear, finished, linear
 from belvedere.views.normal import normalise
 from belvedere.views.tree import Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """What is done with a core row: its group, and the argument of each aggregate (`keeps`)."""
-
-    groups: tuple[e.Expression, ...]
-    calls: tuple[e.AggregateCall, ...]
-    keeps: tuple[Linear, ...]
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Compiled:
     """`tree` gives the rows that `group`, or the bag of stored rows, takes in; `reading` has one
-    Scan leaf, of the view itself."""
+    Scan leaf, of the view itself. `orders` says how the first stored columns are ordered."""
 
     tree: Tree
     group: Group | None
     stored: Fields
     amounts: int
     reading: Callable[[int], n.Node]
+    orders: tuple[e.SortKey, ...] = ()
+    recomputed: n.Node | None = None  # of an auxiliary view: what its rows must be
+
+    @cached_property
+    def auxiliaries(self) -> tuple[Auxiliary, ...]:
+        """What its maintenance wants kept beside it."""
+        return auxiliaries_of(self.tree)
 
     @property
     def key_columns(self) -> int:
@@ -77,6 +77,37 @@ def compile_view(plan: n.Node) -> Compiled:
     return _bag(plan)
 
 
+def compile_auxiliary(auxiliary: Auxiliary) -> Compiled:
+    """How to keep an auxiliary view."""
+    if isinstance(auxiliary, KeptRows):
+        tree, stored = stored_rows(auxiliary)
+        _require_keys(stored)
+        return _kept_rows(auxiliary, tree, stored)
+    group, fields = auxiliary.group, auxiliary.fields
+    amounts = 1 + sum(keep.width for keep in group.keeps)
+    _require_keys(fields)
+    values = tuple(Field(call.function.name, call.type) for call in group.calls)
+    plan = n.Aggregate(auxiliary.tree.plan, group.groups, group.calls, fields + values)
+
+    def reading(view: int) -> n.Node:
+        state = _state_scan(view, fields, amounts)
+        return _finish(state if fields else _one_row(state, amounts), plan, group.keeps)
+
+    return Compiled(auxiliary.tree, group, fields, amounts, reading, recomputed=plan)
+
+
+def _kept_rows(kept: KeptRows, tree: Tree, stored: Fields) -> Compiled:
+    """Read without the keys, and without how the rows look."""
+    first, fields = len(kept.keys), kept.tree.plan.fields
+    columns = tuple(e.Column(first + i, f.type, f.name) for i, f in enumerate(fields))
+    whole = _bag_reading(stored)
+
+    def reading(view: int) -> n.Node:
+        return n.Project(whole(view), columns, fields)
+
+    return Compiled(tree, None, stored, 1, reading, kept.keys, kept.tree.plan)
+
+
 def _expressions(nodes: list[n.Filter | n.Project]) -> list[e.Expression]:
     return [one for node in nodes for one in transform.own_expressions(node)]
 
@@ -85,11 +116,11 @@ def _bag(plan: n.Node) -> Compiled:
     """Any rows, each with how often it is there."""
     stored = plan.fields
     _require_keys(stored)
+    return Compiled(tree_of(plan), None, stored, 1, _bag_reading(stored))
 
-    def reading(view: int) -> n.Node:
-        return _repeated(_state_scan(view, stored, 1), len(stored), stored)
 
-    return Compiled(tree_of(plan), None, stored, 1, reading)
+def _bag_reading(stored: Fields) -> Callable[[int], n.Node]:
+    return lambda view: _repeated(_state_scan(view, stored, 1), len(stored), stored)
 
 
 def require_deterministic(plan: n.Node) -> None:

@@ -10,9 +10,8 @@ from belvedere.execution.direct.expressions import Writer as Texts
 from belvedere.execution.direct.source import Source, tuple_source
 from belvedere.plan import expressions as e
 from belvedere.plan import transform
-from belvedere.views.compile import Group
 from belvedere.views.core import Expressions
-from belvedere.views.linear import Linear
+from belvedere.views.linear import Group, Linear
 
 
 def entry_text(

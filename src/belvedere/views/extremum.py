@@ -1,4 +1,4 @@
-"""MIN and MAX of a table's groups, from the ends of an index.
+"""MIN and MAX of a table's groups, or of all its rows, from the ends of an index.
 
 An index on (group columns, value) holds each group's values in order, so the smallest and the
 largest are one seek each, however large the group. NULL values stand at the end of a group and are
@@ -48,7 +48,7 @@ class Extrema(NamedTuple):
 def extrema_of(tree: Recompute) -> Extrema | None:
     """What the tree asks for, if it is of this kind."""
     plan, branch = tree.plan, only_branch(tree.inputs[0].tree)
-    if not isinstance(plan, n.Aggregate) or plan.grouping_sets is not None or not plan.groups:
+    if not isinstance(plan, n.Aggregate) or plan.grouping_sets is not None:
         return None
     if branch is None:
         return None
@@ -97,7 +97,7 @@ class ExtremaReader:
 
     def rows(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
         for key in keys:
-            group = self._calls[0].group(reader, key)
+            group = self._calls[0].group(reader, key) if self._width else ()
             if group is not None:
                 yield group + tuple([call.value(reader, key) for call in self._calls])
 

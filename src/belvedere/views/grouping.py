@@ -9,9 +9,8 @@ from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.expressions import Writer as Texts
 from belvedere.execution.direct.source import Source
 from belvedere.types import Row
-from belvedere.views.compile import Group
 from belvedere.views.entry import entry_text
-from belvedere.views.linear import Amounts
+from belvedere.views.linear import Amounts, Group
 from belvedere.views.source import Weighted, nothing_run
 
 Entry = tuple[Row, Amounts]

@@ -29,6 +29,7 @@ from belvedere.txn.border import (
     Reader,
 )
 from belvedere.txn.transaction import Transaction
+from belvedere.views.create import create_auxiliaries
 from belvedere.views.deferred import Deferred
 from belvedere.views.delta import Wish
 from belvedere.views.keep import Keeper
@@ -96,11 +97,13 @@ class ViewHost:
             made = [
                 self._helping_index(edit, wish) for wish in self.keeper.wishes(edit.catalog, wanted)
             ]
-            auxiliaries = tuple(dict.fromkeys([*shared, *made]))
+            supports = create_auxiliaries(self.keeper, edit, wanted)
+            auxiliaries = tuple(dict.fromkeys([*shared, *made, *supports]))
             schedule = schedule_of(wanted.options)
             group = 0 if maintenance is Maintenance.IMMEDIATE else group_for(edit, schedule)
             view = edit.create_view(replace(wanted, auxiliaries=auxiliaries))
-            edit.put(msgspec.structs.replace(edit.catalog.expect(View, name, schema), group=group))
+            found = edit.catalog.expect(View, name, schema)
+            edit.put(msgspec.structs.replace(found, group=group, supports=supports))
             return view
 
         return self.change_schema(create)

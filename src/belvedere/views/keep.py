@@ -24,10 +24,12 @@ from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
 from belvedere.txn.border import ChangeLog, CommitProtocol, Participant, ParticipantsFor, Reader
 from belvedere.txn.commit.batch import DerivedRows
-from belvedere.views.compile import Compiled, compile_view
+from belvedere.views.auxiliary import Auxiliary
+from belvedere.views.compile import Compiled, compile_auxiliary, compile_view
 from belvedere.views.delta import Wish
 from belvedere.views.flip import Flip
 from belvedere.views.group import differences
+from belvedere.views.kept import Kept
 from belvedere.views.maintain import Maintainer
 from belvedere.views.stream import OPTION, Noting, stream_writes
 from belvedere.views.tree import inputs_of
@@ -70,16 +72,19 @@ def _uses(catalog: Catalog, view: View) -> object:
         for id_ in view.inputs
     ]
     named = [(id_, catalog.get(id_)) for id_ in view.reads]
-    return (view.definition, tables, named)
+    kept = [(id_, catalog.get(id_)) for id_ in view.supports]
+    return (view.definition, tables, named, kept)
 
 
 class Keeper:
     """Compiles views and drives their maintenance. `bind` turns a definition into a plan."""
 
     def __init__(self, bind: Bind, indexes: ParticipantsFor) -> None:
-        """`indexes` are the participants that derive index entries."""
+        """`indexes` are the participants that derive index entries. Those of `self.indexes` derive
+        auxiliary views too: all that maintenance reads beside tables."""
         self._bind = bind
-        self.indexes = indexes
+        self._plain_indexes = indexes
+        self.indexes: ParticipantsFor = self._derived
         self.repairs = 0
         self._known: dict[int, _Ready] = {}
 
@@ -97,12 +102,75 @@ class Keeper:
             uses = _uses(catalog, view)
             found = self._known.get(view.id)
             if found is None or found.uses != uses:
-                compiled = compile_view(self._bind(pinned(catalog, view), view.definition))
+                compiled = self._compile(catalog, view)
                 _require_same_form(view, compiled)
-                maintainer = Maintainer(catalog, view, compiled, self.indexes)
+                maintainer = Maintainer(
+                    catalog,
+                    view,
+                    compiled,
+                    self._helpers(view),
+                    self._kept(catalog, view, compiled),
+                )
                 found = self._known[view.id] = _Ready(uses, compiled, maintainer)
             catalog.memo[memo_key] = found
         return cast(_Ready, found)
+
+    def _compile(self, catalog: Catalog, view: View) -> Compiled:
+        compiled = compile_view(self._bind(pinned(catalog, view), view.definition))
+        if not view.part:
+            return compiled
+        return compile_auxiliary(compiled.auxiliaries[view.part - 1])
+
+    def compile(self, catalog: Catalog, wanted: ViewDefinition) -> Compiled:
+        return compile_view(self._bind(catalog, wanted.definition))
+
+    # -- auxiliary views ----------------------------------------------------------------------
+
+    def auxiliary(self, catalog: Catalog, view: View) -> Auxiliary:
+        """What an auxiliary view keeps."""
+        compiled = compile_view(self._bind(pinned(catalog, view), view.definition))
+        return compiled.auxiliaries[view.part - 1]
+
+    def _kept(self, catalog: Catalog, view: View, compiled: Compiled) -> Kept:
+        """The auxiliary views of a view that are filled."""
+        pairs = zip(compiled.auxiliaries, view.supports)
+        return Kept(
+            catalog,
+            tuple(
+                (one, id_)
+                for one, id_ in pairs
+                if isinstance(found := catalog.get(id_), View) and found.state is State.READY
+            ),
+        )
+
+    def _derived(self, catalog: Catalog, relations: frozenset[int]) -> tuple[Participant, ...]:
+        return self._deriving(catalog, relations, None)
+
+    def _helpers(self, view: View) -> ParticipantsFor:
+        """What derives the indexes, and the auxiliary views of this view and no others: those
+        stand on each other, so that this ends."""
+        return lambda catalog, relations: self._deriving(catalog, relations, view)
+
+    def _deriving(
+        self, catalog: Catalog, relations: frozenset[int], of: View | None
+    ) -> tuple[Participant, ...]:
+        memo_key = ("deriving", relations, None if of is None else of.id)
+        found = catalog.memo.get(memo_key)
+        if found is None:
+            views = [
+                view
+                for view in catalog.views
+                if view.part
+                and view.state is State.READY
+                and (of is None or view.id in of.supports)
+                and relations.intersection(view.inputs)
+            ]
+            found = (
+                *self._plain_indexes(catalog, relations),
+                *(self.maintainer(catalog, view) for view in views),
+            )
+            catalog.memo[memo_key] = found
+        return cast(tuple[Participant, ...], found)
 
     def define(
         self,
@@ -161,7 +229,8 @@ class Keeper:
         return self.wishes_of(catalog, compile_view(self._bind(catalog, wanted.definition)))
 
     def wishes_of(self, catalog: Catalog, compiled: Compiled) -> tuple[Wish, ...]:
-        found = wishes_of(catalog, compiled.tree)
+        trees = [compiled.tree, *(one.tree for one in compiled.auxiliaries)]
+        found = [wish for tree in trees for wish in wishes_of(catalog, tree)]
         return tuple(
             dict.fromkeys(w if w.ordered else Wish(w.relation, w.slots[:1]) for w in found)
         )
@@ -240,7 +309,8 @@ def _require_same_form(view: View, compiled: Compiled) -> None:
     stored = tuple(column.type for column in view.stored)
     made = tuple(field.type for field in compiled.stored)
     inputs = set(inputs_of(compiled.tree))
-    if stored != made or view.amounts != compiled.amounts or inputs != set(view.inputs):
+    same = inputs <= set(view.inputs) if view.part else inputs == set(view.inputs)
+    if stored != made or view.amounts != compiled.amounts or not same:
         raise Unavailable(
             "view is kept in another form than its definition asks for",
             sqlstate="55000",

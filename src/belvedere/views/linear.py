@@ -14,6 +14,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
 from belvedere.codec.accumulator import fixed_to_float, float_to_fixed
@@ -39,6 +40,15 @@ class Linear:
     amounts: Callable[[Any], Amounts]
     final: Function
     form: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """What is done with a core row: its group, and the argument of each aggregate (`keeps`)."""
+
+    groups: tuple[e.Expression, ...]
+    calls: tuple[e.AggregateCall, ...]
+    keeps: tuple[Linear, ...]
 
 
 def linear(call: e.AggregateCall) -> Linear | None:
@@ -77,6 +87,7 @@ def _final(what: str, width: int, result: SqlType, python: Callable[..., Any]) -
     return Function(f"value of {what}", (BIGINT,) * width, result, python, strict=False)
 
 
+@lru_cache(maxsize=64)
 def exact(function: Function, argument: SqlType | None) -> Function:
     """SUM and AVG of floats as a view has them: of the exact total, whatever the order of rows.
     Other functions as they are."""

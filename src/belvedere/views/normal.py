@@ -1,6 +1,7 @@
 """A definition in fewer forms, meaning the same: what is left is what `views.tree` knows.
 
 - a WITH query is put wherever it is read;
+- GROUPING SETS, CUBE and ROLLUP are UNION ALL of one aggregate for each set;
 - UNION is DISTINCT over UNION ALL; DISTINCT is GROUP BY all columns;
 - a right join is a left join with the sides changed; a full join is a left join and the rows of
   the right side that have no match;
@@ -74,6 +75,8 @@ def _shape(node: n.Node) -> n.Node:
             return _distinct(replace(node, all=True))
         case n.Distinct(on=None):
             return _distinct(node.input)
+        case n.Aggregate(grouping_sets=sets) if sets is not None:
+            return _shape(_by_set(node))
         case n.Aggregate():
             calls = tuple(map(_exact, node.aggregates))
             return _without_subqueries(replace(node, aggregates=calls))
@@ -97,6 +100,36 @@ def _distinct(node: n.Node) -> n.Node:
     if isinstance(node, n.Sort):
         node = node.input
     return n.Aggregate(node, columns_of(node), (), node.fields)
+
+
+def _by_set(node: n.Aggregate) -> n.Node:
+    """An aggregate for each grouping set, one after the other."""
+    assert node.grouping_sets is not None
+    parts = [_of_set(node, frozenset(one)) for one in node.grouping_sets]
+    made = parts[0]
+    for other in parts[1:]:
+        made = n.SetOperation(n.SetKind.UNION, True, made, other)
+    return made
+
+
+def _of_set(node: n.Aggregate, chosen: frozenset[int]) -> n.Node:
+    """The rows of one grouping set, laid out as the whole aggregate's."""
+    groups, calls, width = sorted(chosen), len(node.aggregates), len(node.groups)
+    fields = [node.fields[i] for i in groups] + list(node.fields[width : width + calls])
+    keys = tuple(node.groups[i] for i in groups)
+    part = n.Aggregate(node.input, keys, node.aggregates, tuple(fields))
+    columns = columns_of(part)
+    values: list[e.Expression] = [
+        columns[groups.index(i)] if i in chosen else e.Literal(None, node.groups[i].type)
+        for i in range(width)
+    ]
+    values += columns[len(groups) :]
+    for arguments in node.groupings:
+        bits = 0
+        for argument in arguments:
+            bits = bits * 2 + (argument not in chosen)
+        values.append(e.Literal(bits, node.fields[len(values)].type))
+    return n.Project(part, tuple(values), node.fields)
 
 
 def _join(node: n.Join) -> n.Node:

@@ -12,8 +12,10 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.txn.border import Reader
 from belvedere.types import Row
+from belvedere.views.assemble import assembled, first_rows
 from belvedere.views.core import Expressions
 from belvedere.views.extremum import ExtremaReader, extrema_of, serving_index
+from belvedere.views.kept import Kept
 from belvedere.views.operators import only_columns
 from belvedere.views.source import (
     Keys,
@@ -35,17 +37,20 @@ class RecomputeSource:
 
     reads_state = True
 
-    def __init__(self, catalog: Catalog, tree: Recompute, inputs: list[Source]) -> None:
+    def __init__(self, catalog: Catalog, tree: Recompute, inputs: list[Source], kept: Kept) -> None:
         self._catalog = catalog
         self._tree = tree
         self._inputs = inputs
         self._keys = [Keys(catalog, one.keys) for one in tree.inputs]
         self._by_key = [
-            source.restricted(one.keys) for source, one in zip(inputs, tree.inputs, strict=True)
+            kept.restricted(one.tree, one.keys) or source.restricted(one.keys)
+            for source, one in zip(inputs, tree.inputs, strict=True)
         ]
         leaves = [leaf(_INPUT - i, one.tree.plan) for i, one in enumerate(tree.inputs)]
         self._rows = compile_plan(catalog, tree.rebuild(tuple(map(sorted_by_all, leaves))))
-        self._extrema = _extrema_reader(catalog, tree)
+        extrema = _extrema_reader(catalog, tree)
+        self._assembled = assembled(tree, kept) if extrema is None else extrema.rows
+        self._head = first_rows(tree, kept)
 
     def delta(self, step: Step) -> Weighted:
         touched = self._touched(step)
@@ -61,6 +66,8 @@ class RecomputeSource:
     def restricted(self, keys: Expressions) -> Restricted:
         """By the inputs' keys, where the wanted keys are just these."""
         columns, passed = only_columns(keys), self._tree.passed
+        if not keys and not passed and not self._tree.inputs[0].keys:
+            return lambda reader, wanted: self._of_keys(reader, [()])
         if columns is None or not columns or set(columns) != set(passed):
             return self._narrowed(keys, columns)
         order = [columns.index(column) for column in passed]
@@ -98,8 +105,10 @@ class RecomputeSource:
         return rows
 
     def _of_keys(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
-        if self._extrema is not None:
-            return self._extrema.rows(reader, keys)
+        if self._assembled is not None:
+            return self._assembled(reader, keys)
+        if self._head is not None:
+            return self._run(reader, [self._head(reader)])
         return self._run(reader, [list(one(reader, keys)) for one in self._by_key])
 
     def _run(self, reader: Reader, inputs: list[list[Row]]) -> Iterator[Row]:

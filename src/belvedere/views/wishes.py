@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from belvedere.catalog.catalog import Catalog
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
+from belvedere.views.auxiliary import blind, counts_of, ordered_rows, parts_of
 from belvedere.views.core import Expressions
 from belvedere.views.delta import Wish, restricted_wishes, terms_of
 from belvedere.views.extremum import extrema_of, serving_index
@@ -28,8 +29,9 @@ def wishes_of(catalog: Catalog, tree: Tree) -> Iterator[Wish]:
             yield from wishes_of(catalog, tree.left)
             for right in tree.rights:
                 yield from wishes_of(catalog, right.tree)
-                yield from _by_key(catalog, right.tree, right.keys)
-                yield from _by_key(catalog, tree.left, right.left_keys)
+                for side, keys in ((right.tree, right.keys), (tree.left, right.left_keys)):
+                    if keys and not blind(side, keys):
+                        yield from _by_key(catalog, side, keys)
         case Recompute():
             extrema = extrema_of(tree)
             for slots in () if extrema is None else extrema.indexes:
@@ -38,8 +40,15 @@ def wishes_of(catalog: Catalog, tree: Tree) -> Iterator[Wish]:
                     yield Wish(extrema.relation, slots, ordered=True)
             for one in tree.inputs:
                 yield from wishes_of(catalog, one.tree)
-                if extrema is None:
+                if extrema is None and not _assembled(tree) and not blind(one.tree, one.keys):
                     yield from _by_key(catalog, one.tree, one.keys)
+
+
+def _assembled(tree: Recompute) -> bool:
+    """Whether the operator is put together from auxiliary views, without its input's rows."""
+    if isinstance(tree.plan, n.SetOperation):
+        return len(counts_of(tree)) == len(tree.inputs)
+    return parts_of(tree) is not None or ordered_rows(tree) is not None
 
 
 def _by_key(catalog: Catalog, tree: Tree, keys: Expressions) -> Iterator[Wish]:

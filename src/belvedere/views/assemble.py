@@ -1,0 +1,144 @@
+"""Operators put together from auxiliary views: nothing is read but what each needs.
+
+aggregates      linear ones from their amounts, MIN and MAX from an end of ordered rows,
+                DISTINCT ones from amounts over each value once: a get or a seek a call
+INTERSECT,      from how often the row is there on either side: two gets a row
+EXCEPT [ALL]
+LIMIT           the first rows of its input in its order: k rows, however many there are
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.txn.border import Reader
+from belvedere.types import Row
+from belvedere.views.auxiliary import KeptGroups, KeptRows, counts_of, ordered_rows, parts_of
+from belvedere.views.auxiliary import rows_needed as rows_needed_by
+from belvedere.views.kept import GroupsReader, Kept, RowsReader
+from belvedere.views.linear import linear
+from belvedere.views.tree import Recompute
+
+Assembled = Callable[[Reader, list[Row]], Iterator[Row]]
+"""The operator's rows for some keys at a state."""
+
+_Value = Callable[[Reader, Row, tuple[int, ...] | None], object]
+
+
+def assembled(tree: Recompute, kept: Kept) -> Assembled | None:
+    """How the operator's rows are put together; None where what it takes is not there."""
+    if isinstance(tree.plan, n.SetOperation):
+        return _set_operation(tree, tree.plan, kept)
+    return _aggregate(tree, kept)
+
+
+def first_rows(tree: Recompute, kept: Kept) -> Callable[[Reader], list[Row]] | None:
+    """What a LIMIT has to look at: the first rows of its input."""
+    reader_of = kept.rows(ordered_rows(tree))
+    if reader_of is None:
+        return None
+    plan = tree.plan
+    assert isinstance(plan, n.Limit | n.TopN)
+    count, ties = rows_needed_by(plan), plan.with_ties
+    assert count is not None
+    return lambda reader: reader_of.head(reader, count, ties=ties)
+
+
+# -- aggregates ------------------------------------------------------------------------------------
+
+
+def _aggregate(tree: Recompute, kept: Kept) -> Assembled | None:
+    parts, plan = parts_of(tree), tree.plan
+    if parts is None or not isinstance(plan, n.Aggregate):
+        return None
+    presence = kept.groups(parts.presence)
+    if presence is None:
+        return None
+    values: list[_Value] = []
+    for call, (part, number) in zip(plan.aggregates, parts.calls, strict=True):
+        value = _value(call, part, number, parts.presence, kept)
+        if value is None:
+            return None
+        values.append(value)
+    groups = len(plan.groups)
+    known = presence
+
+    def rows(reader: Reader, keys: list[Row]) -> Iterator[Row]:
+        for key in keys:
+            found = known.group(reader, key)
+            if found is not None:
+                yield found[0] + tuple([value(reader, key, found[1]) for value in values])
+            elif not groups:
+                yield tuple([value(reader, key, None) for value in values])
+
+    return rows
+
+
+def _value(
+    call: e.AggregateCall,
+    part: KeptGroups | KeptRows,
+    number: int | None,
+    presence: KeptGroups,
+    kept: Kept,
+) -> _Value | None:
+    if isinstance(part, KeptRows):
+        rows = kept.rows(part)
+        return None if rows is None else _end(rows, largest=call.function.name == "max")
+    assert number is not None
+    amounts = _amounts(part, number)
+    if part is presence:
+        return lambda reader, key, found: amounts(found)
+    groups = kept.groups(part)
+    return None if groups is None else _elsewhere(groups, amounts)
+
+
+def _end(rows: RowsReader, *, largest: bool) -> _Value:
+    return lambda reader, key, found: rows.end(reader, key, largest=largest)
+
+
+def _elsewhere(groups: GroupsReader, amounts: Callable[[tuple[int, ...] | None], object]) -> _Value:
+    def value(reader: Reader, key: Row, found: tuple[int, ...] | None) -> object:
+        there = groups.group(reader, key)
+        return amounts(None if there is None else there[1])
+
+    return value
+
+
+def _amounts(part: KeptGroups, number: int) -> Callable[[tuple[int, ...] | None], object]:
+    """The value of a call from the amounts of its group; None: of no rows."""
+    keeps = [linear(call) for call in part.calls]
+    before = sum(keep.width for keep in keeps[:number] if keep is not None)
+    keep = keeps[number]
+    assert keep is not None
+    final, start, end = keep.final.python, 1 + before, 1 + before + keep.width
+    nothing = (0,) * keep.width
+    assert callable(final)
+    return lambda amounts: final(*(nothing if amounts is None else amounts[start:end]))
+
+
+# -- set operations --------------------------------------------------------------------------------
+
+
+def _set_operation(tree: Recompute, plan: n.SetOperation, kept: Kept) -> Assembled | None:
+    found = [kept.groups(one) for one in counts_of(tree)]
+    sides = [one for one in found if one is not None]
+    if len(sides) != 2:
+        return None
+    left, right = sides
+    every, intersects = plan.all, plan.kind is n.SetKind.INTERSECT
+
+    def rows(reader: Reader, keys: list[Row]) -> Iterator[Row]:
+        for key in keys:
+            mine, other = left.group(reader, key), right.group(reader, key)
+            here = 0 if mine is None else mine[1][0]
+            there = 0 if other is None else other[1][0]
+            if intersects:
+                times = min(here, there) if every else int(here > 0 and there > 0)
+            else:
+                times = max(here - there, 0) if every else int(here > 0 and not there)
+            if times and mine is not None:
+                yield from (mine[0] for _ in range(times))
+
+    return rows

@@ -1,0 +1,69 @@
+"""The auxiliary views of a new view: those that are there already, and those to be made."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import msgspec
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.definitions import ViewDefinition
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Maintenance, View
+from belvedere.views.auxiliary import Auxiliary, auxiliaries_of
+from belvedere.views.compile import Compiled, compile_auxiliary
+from belvedere.views.keep import Keeper
+
+
+def create_auxiliaries(keeper: Keeper, edit: Edit, wanted: ViewDefinition) -> tuple[int, ...]:
+    """The ids of what the view wants kept, in the order of its parts; what an earlier view keeps
+    for itself serves this one too. They are immediate, as indexes are, whatever the view is."""
+    made: list[tuple[Auxiliary, int]] = []
+    for part, one in enumerate(keeper.compile(edit.catalog, wanted).auxiliaries, 1):
+        shared = _shared(keeper, edit.catalog, one, wanted)
+        made.append((one, shared or _create(edit, wanted, part, one, made)))
+    return tuple(id_ for _, id_ in made)
+
+
+def _shared(keeper: Keeper, catalog: Catalog, one: Auxiliary, wanted: ViewDefinition) -> int | None:
+    """An auxiliary view that is the same and stands on nothing that this view does not."""
+    for view in catalog.views:
+        if view.part and set(view.inputs) <= set(wanted.inputs) and not view.reads:
+            if keeper.auxiliary(catalog, view).same(one):
+                return view.id
+    return None
+
+
+def _create(
+    edit: Edit,
+    parent: ViewDefinition,
+    part: int,
+    one: Auxiliary,
+    made: list[tuple[Auxiliary, int]],
+) -> int:
+    compiled = compile_auxiliary(one)
+    supports = tuple(
+        next(id_ for known, id_ in made if known.same(nested))
+        for nested in auxiliaries_of(compiled.tree)
+    )
+    name = f"{parent.name} (auxiliary {part})"
+    fields = compiled.reading(0).fields
+    definition = replace(
+        parent,
+        name=name,
+        columns=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(fields)),
+        stored=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(compiled.stored)),
+        key_columns=compiled.key_columns,
+        amounts=compiled.amounts,
+        auxiliaries=supports,
+        maintenance=Maintenance.IMMEDIATE,
+        options={},
+    )
+    id_ = edit.create_view(definition)
+    view = edit.catalog.expect(View, name, parent.schema)
+    edit.put(msgspec.structs.replace(view, part=part, supports=supports, orders=_orders(compiled)))
+    return id_
+
+
+def _orders(compiled: Compiled) -> tuple[tuple[bool, bool], ...]:
+    return tuple((key.descending, key.nulls_first) for key in compiled.orders)

@@ -1,0 +1,128 @@
+"""Reading auxiliary views while others are maintained.
+
+`Kept` says which auxiliary views a view has at hand; whoever finds none does without, by going
+through the rows. What is read is at a state: the reader's own, which shows auxiliary views as it
+shows indexes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_view
+from belvedere.codec import accumulator
+from belvedere.execution.direct.context import row_keys
+from belvedere.plan.fields import Field
+from belvedere.txn.border import Reader
+from belvedere.types import Row
+from belvedere.views.auxiliary import Auxiliary, KeptGroups, KeptRows, rows_by
+from belvedere.views.core import Expressions
+from belvedere.views.linear import Amounts
+from belvedere.views.source import Restricted
+from belvedere.views.tree import Tree
+
+_BATCH_ROWS = 32
+"""Few rows are wanted of most ranges."""
+
+
+class Kept:
+    """The auxiliary views that are filled, with their ids."""
+
+    def __init__(self, catalog: Catalog, known: tuple[tuple[Auxiliary, int], ...] = ()) -> None:
+        self._catalog = catalog
+        self._known = known
+
+    def id_of(self, wanted: Auxiliary | None) -> int | None:
+        if wanted is not None:
+            for one, id_ in self._known:
+                if one.same(wanted):
+                    return id_
+        return None
+
+    def rows(self, wanted: KeptRows | None) -> RowsReader | None:
+        id_ = self.id_of(wanted)
+        return None if id_ is None or wanted is None else RowsReader(self._catalog, id_, wanted)
+
+    def groups(self, wanted: KeptGroups) -> GroupsReader | None:
+        id_ = self.id_of(wanted)
+        return None if id_ is None else GroupsReader(self._catalog, id_)
+
+    def restricted(self, tree: Tree, keys: Expressions) -> Restricted | None:
+        """Rows of the tree by keys, where these are kept."""
+        found = self.rows(rows_by(tree, keys)) if keys and self._known else None
+        return None if found is None else found.of_keys
+
+
+class RowsReader:
+    """Rows in the order of their keys."""
+
+    def __init__(self, catalog: Catalog, id_: int, kept: KeptRows) -> None:
+        stored = compiled_view(catalog, id_)
+        first = len(kept.keys)
+        width = len(kept.tree.plan.fields)
+        self._key = stored.key
+        self._range = (stored.start, stored.end)
+        self._row = stored.payload.projector(tuple(range(first, first + width)))
+        self._values = stored.payload.projector(tuple(range(first)))
+        self._same = row_keys(stored_fields(kept))
+
+    def of_keys(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
+        for key in keys:
+            start, end = self._key.prefix_range(key)
+            assert end is not None
+            for state in _states(reader, start, end):
+                payload, amounts = accumulator.decode(state)
+                row = self._row(payload)
+                yield from (row for _ in range(amounts[0]))
+
+    def head(self, reader: Reader, count: int, *, ties: bool) -> list[Row]:
+        """The first rows; with ties also those that have the keys of the last one."""
+        found: list[Row] = []
+        last: Row | None = None
+        if count <= 0:
+            return found
+        for state in _states(reader, *self._range):
+            payload, amounts = accumulator.decode(state)
+            values = self._same(self._values(payload)) if ties else ()
+            if len(found) >= count and (not ties or values != last):
+                break
+            last = values
+            row = self._row(payload)
+            found += [row] * (amounts[0] if ties else min(amounts[0], count - len(found)))
+        return found
+
+    def end(self, reader: Reader, key: Row, *, largest: bool) -> object:
+        """The least or largest value of the last key, NULL left out, among the rows whose other
+        keys are these."""
+        start, end = self._key.not_null_range(key)
+        assert end is not None
+        for batch in reader.scan(start, end, reverse=largest, limit=1):
+            for _, state in batch:
+                return self._values(accumulator.decode(state)[0])[-1]
+        return None
+
+
+def stored_fields(kept: KeptRows) -> tuple[Field, ...]:
+    return tuple(Field(f"key {i}", key.expression.type) for i, key in enumerate(kept.keys))
+
+
+class GroupsReader:
+    def __init__(self, catalog: Catalog, id_: int) -> None:
+        stored = compiled_view(catalog, id_)
+        self._encode = stored.key.encode
+        self._decode: Callable[[bytes], Row] = stored.payload.decode
+
+    def group(self, reader: Reader, key: Row) -> tuple[Row, Amounts] | None:
+        """The group with this key, as one of its rows has it, and its amounts."""
+        state = reader.get(self._encode(key))
+        if state is None:
+            return None
+        payload, amounts = accumulator.decode(state)
+        return self._decode(payload), amounts
+
+
+def _states(reader: Reader, start: bytes, end: bytes) -> Iterator[bytes]:
+    for batch in reader.scan(start, end, batch_rows=_BATCH_ROWS):
+        for _, state in batch:
+            yield state

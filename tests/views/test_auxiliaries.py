@@ -1,0 +1,179 @@
+"""Auxiliary views: what they save, that they are right, who shares them, when they go."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from belvedere.catalog.model import View
+from belvedere.kv.memory import MemoryStore
+from tests.views.sql import Store, opened
+
+DEFINITIONS = {
+    "top": "SELECT id, total FROM orders ORDER BY total DESC, id LIMIT 3",
+    "ties": "SELECT total FROM orders ORDER BY total FETCH FIRST 2 ROWS WITH TIES",
+    "page": "SELECT id FROM orders ORDER BY note NULLS FIRST, id DESC LIMIT 2 OFFSET 1",
+    "cube": "SELECT customer, note, count(*) AS c, sum(total) AS s, grouping(customer, note) AS g"
+    " FROM orders GROUP BY CUBE (customer, note)",
+    "rolled": "SELECT customer, max(total) AS m, count(*) AS c FROM orders"
+    " GROUP BY ROLLUP (customer)",
+    "ends": "SELECT min(total) AS l, max(total) AS h FROM orders",
+    "mixed": "SELECT customer, count(*) AS c, max(total) AS h, sum(total) AS s,"
+    " count(DISTINCT note) AS d FROM orders GROUP BY customer",
+    "filtered": "SELECT customer, max(total) FILTER (WHERE note = 'a') AS m, count(*) AS c"
+    " FROM orders GROUP BY customer",
+    "distincts": "SELECT count(DISTINCT note) AS n, sum(DISTINCT total) AS s FROM orders",
+    "busiest": "SELECT max(c) AS m FROM"
+    " (SELECT customer, count(*) AS c FROM orders GROUP BY customer) q",
+    "spread": "SELECT c, count(*) AS n FROM"
+    " (SELECT customer, count(*) AS c FROM orders GROUP BY customer) q GROUP BY c",
+    "above": "SELECT id FROM orders WHERE total > (SELECT avg(total) FROM orders o WHERE o.id < 9)",
+    "left_only": "SELECT customer, note FROM orders EXCEPT SELECT id, 'a' FROM customers",
+    "in_both": "SELECT customer FROM orders INTERSECT ALL SELECT id FROM customers",
+    "by_size": "SELECT c.id, q.n FROM customers c JOIN"
+    " (SELECT customer, count(*) AS n FROM orders GROUP BY customer) q ON q.n = c.id",
+}
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with opened() as made:
+        made.run(
+            "CREATE TABLE customers (id int PRIMARY KEY, name text)",
+            "CREATE TABLE orders (id int PRIMARY KEY, customer int, total int, note text)",
+            "INSERT INTO customers VALUES (1, 'one'), (2, 'two'), (3, 'three')",
+        )
+        yield made
+
+
+def orders(first: int, count: int) -> str:
+    rows = [f"({i}, {i % 4}, {i % 97}, 'n{i % 5}')" for i in range(first, first + count)]
+    return f"INSERT INTO orders VALUES {', '.join(rows)}"
+
+
+def auxiliaries(store: Store) -> list[View]:
+    return [view for view in store.db.catalog.views if view.part]
+
+
+@contextmanager
+def rows_read() -> Iterator[list[int]]:
+    """The rows that scans of the store give."""
+    rows: list[int] = []
+
+    def counting(function: Any) -> Any:
+        def wrapped(*arguments: Any, **options: Any) -> Iterator[list[Any]]:
+            for batch in function(*arguments, **options):
+                rows.append(len(batch))
+                yield batch
+
+        return wrapped
+
+    with (
+        mock.patch.object(MemoryStore, "scan", counting(MemoryStore.scan)),
+        mock.patch.object(MemoryStore, "scan_values", counting(MemoryStore.scan_values)),
+    ):
+        yield rows
+
+
+def commit_cost(store: Store, statement: str) -> int:
+    """Rows read in the commit section, where views are maintained."""
+    store.run("BEGIN", statement)
+    with rows_read() as rows:
+        store.run("COMMIT")
+    return sum(rows)
+
+
+@pytest.mark.parametrize("name", [name for name in DEFINITIONS if name != "above"])
+def test_a_change_costs_the_same_in_a_large_table(store: Store, name: str) -> None:
+    store.run(f"CREATE MATERIALIZED VIEW v AS {DEFINITIONS[name]}")
+    costs = []
+    for first, count in ((0, 60), (60, 340)):
+        store.run(orders(first, count))
+        costs.append(commit_cost(store, f"INSERT INTO orders VALUES ({6000 + first}, 1, 50, 'n1')"))
+        costs.append(commit_cost(store, f"DELETE FROM orders WHERE id = {6000 + first}"))
+    assert max(costs[2:]) <= max(costs[:2]) + 40, costs
+    assert set(store.verified().values()) == {True}
+
+
+@pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
+def test_views_over_auxiliary_views_stay_right(
+    store: Store, rng: random.Random, maintenance: str
+) -> None:
+    for name, text in DEFINITIONS.items():
+        store.run(f"CREATE MATERIALIZED VIEW {name} WITH (maintenance = '{maintenance}') AS {text}")
+    for step in range(40):
+        store.run(change(rng, step))
+        if step % 8 == 0:
+            assert set(store.verified().values()) == {True}
+    assert set(store.verified().values()) == {True}
+    for name, text in DEFINITIONS.items():
+        found, expected = store.run(f"SELECT * FROM {name}"), store.run(text)
+        assert sorted(map(str, found)) == sorted(map(str, expected)), name
+
+
+def change(rng: random.Random, step: int) -> str:
+    customer, total = rng.choice(("NULL", "1", "2", "3", "4")), rng.choice(("NULL", "1", "7", "9"))
+    note = rng.choice(("NULL", "'a'", "'b'"))
+    return rng.choice(
+        (
+            f"INSERT INTO orders VALUES ({step}, {customer}, {total}, {note})",
+            f"INSERT INTO orders VALUES ({step}, {customer}, {total}, {note})",
+            f"INSERT INTO orders VALUES ({step}, {customer}, 3, 'a'), ({step + 100}, 2, 3, {note})",
+            f"UPDATE orders SET customer = {customer} WHERE id % 3 = {step % 3}",
+            f"UPDATE orders SET total = {total}, note = {note} WHERE id = {rng.randrange(40)}",
+            f"DELETE FROM orders WHERE id % 5 = {step % 5}",
+            f"UPDATE customers SET id = id + 10 WHERE id = {rng.randrange(1, 15)}"
+            f" AND id + 10 NOT IN (SELECT id FROM customers)",
+        )
+    )
+
+
+def test_the_transaction_sees_its_own_changes_through_them(store: Store) -> None:
+    store.run(f"CREATE MATERIALIZED VIEW v AS {DEFINITIONS['busiest']}", orders(0, 5))
+    store.run("BEGIN", "INSERT INTO orders VALUES (50, 0, 1, 'x')")
+    assert store.run("SELECT * FROM v") == [(3,)]
+    store.run("INSERT INTO orders VALUES (51, 0, 1, 'x')")
+    assert store.run("SELECT * FROM v") == [(4,)]
+    store.run("ROLLBACK")
+    assert store.run("SELECT * FROM v") == [(2,)]
+
+
+def test_two_views_share_what_both_want(store: Store) -> None:
+    store.run(f"CREATE MATERIALIZED VIEW one AS {DEFINITIONS['busiest']}", orders(0, 50))
+    first = {view.id for view in auxiliaries(store)}
+    store.run(f"CREATE MATERIALIZED VIEW two AS {DEFINITIONS['spread']}")
+    assert store.view("one").supports[0] == store.view("two").supports[0]
+    assert first
+    store.run("DROP MATERIALIZED VIEW one", orders(50, 50))
+    left = {view.id for view in auxiliaries(store)}
+    assert left == set(store.view("two").supports)
+    assert set(store.verified().values()) == {True}
+    store.run("DROP MATERIALIZED VIEW two")
+    assert auxiliaries(store) == []
+
+
+def test_a_view_that_cannot_be_filled_leaves_no_auxiliary_view(store: Store) -> None:
+    store.run("INSERT INTO orders VALUES (1, 0, 0, 'x')")
+    with pytest.raises(Exception, match="division by zero"):
+        store.run(
+            "CREATE MATERIALIZED VIEW v AS SELECT max(c) AS m FROM"
+            " (SELECT customer, sum(1 / total) AS c FROM orders GROUP BY customer) q"
+        )
+    assert store.db.catalog.views == ()
+
+
+def test_rows_that_are_equal_and_look_different_stay_apart(store: Store) -> None:
+    store.run(
+        "CREATE TABLE t (id int PRIMARY KEY, x numeric)",
+        "CREATE MATERIALIZED VIEW v AS SELECT x::text AS s FROM"
+        " (SELECT x FROM t ORDER BY x LIMIT 5) q",
+        "INSERT INTO t VALUES (1, 1.0), (2, 1.00), (3, 1)",
+    )
+    assert sorted(store.run("SELECT * FROM v")) == [("1",), ("1.0",), ("1.00",)]
+    store.run("DELETE FROM t WHERE id = 2")
+    assert sorted(store.run("SELECT * FROM v")) == [("1",), ("1.0",)]
