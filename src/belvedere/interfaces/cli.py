@@ -7,13 +7,17 @@ from __future__ import annotations
 
 import importlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib import metadata
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from typer import Typer
 
 
 class Command(NamedTuple):
-    """`target` is module:function; the function's parameters are the command's."""
+    """`target` is module:function; the function's parameters are the command's. Or module:app, of
+    a command that has commands of its own."""
 
     help: str
     target: str
@@ -30,6 +34,10 @@ COMMANDS: dict[str, Command] = {
         "belvedere.interfaces.commands.entries:backup",
     ),
     "restore": Command("make a store of a backup", "belvedere.interfaces.commands.entries:restore"),
+    "pipeline": Command(
+        "load, export, fill, maintain and verify on Spark",
+        "belvedere.interfaces.commands.pipeline:app",
+    ),
     "bench": Command(
         "measure against the raw engine", "belvedere.interfaces.commands.entries:bench"
     ),
@@ -69,9 +77,17 @@ def run(name: str, command: Command, arguments: list[str]) -> None:
     import typer  # heavy
 
     module, _, function = command.target.partition(":")
-    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-    app.command(name=name, help=command.help)(getattr(importlib.import_module(module), function))
+    found = getattr(importlib.import_module(module), function)
+    app = found if isinstance(found, typer.Typer) else _app_of(name, command, found)
     app(arguments, prog_name=f"belvedere {name}")
+
+
+def _app_of(name: str, command: Command, function: Callable[..., None]) -> Typer:
+    import typer  # heavy
+
+    app = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
+    app.command(name=name, help=command.help)(function)
+    return app
 
 
 if __name__ == "__main__":

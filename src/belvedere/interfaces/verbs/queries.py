@@ -97,7 +97,9 @@ def _planned(session: Session, text: str, held: Lease, parameters: Sequence[Any]
     assert transaction is not None
     data = bound(session, text, parameters)
     entry = session.prepare(data, text)
-    reader = views.fresh_reader(session, transaction, entry.deferred)
+    reader: Reader = transaction
+    if entry.deferred:
+        reader = session.host.with_pending(transaction, entry.deferred)
     return data.plan.fields, entry.rows, reader, entry.convert(parameters)
 
 

@@ -7,6 +7,7 @@ written in the same transaction, and a batch that is not newer is not written ag
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pyarrow as pa
@@ -15,8 +16,9 @@ from belvedere.errors import InvalidInput, Retry
 from belvedere.interfaces.verbs import staging
 from belvedere.interfaces.verbs.relations import split_name
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
-from belvedere.interfaces.verbs.writing import Outcome, Writer, rows_of, target_of
+from belvedere.interfaces.verbs.writing import CORRUPT, Outcome, Writer, rows_of, target_of
 from belvedere.session.session import Session
+from belvedere.types import Row
 
 PARTS_MAX = 10_000
 SCHEMA = "belvedere_pipeline"
@@ -35,7 +37,7 @@ def check_columns(peer: Peer, arguments: Arguments) -> None:
     """Whether rows with these columns can be written; says what is wrong before any work."""
     catalog = peer.database.catalog
     schema, name = split_name(catalog, arguments.text("table"))
-    columns = arguments.texts("columns") or []
+    columns = [one for one in arguments.texts("columns") or [] if one != CORRUPT]
     target_of(catalog, schema, name, columns, arguments.text("operation"))
 
 
@@ -119,16 +121,23 @@ def _apply(peer: Peer, session: Session, arguments: Arguments, parts: list[str])
     catalog, directory = session.catalog, peer.serving.directory
     schema, name = split_name(catalog, arguments.text("table"))
     columns = staging.schema_of_parts(directory, parts).names
-    target = target_of(catalog, schema, name, columns, arguments.text("operation"))
+    corrupt = columns.index(CORRUPT) if CORRUPT in columns else None
+    names = [one for one in columns if one != CORRUPT]
+    target = target_of(catalog, schema, name, names, arguments.text("operation"))
     reject = arguments.optional_text("on_error") == "reject"
-    writer = Writer(session, target, reject=reject)
+    writer = Writer(session, target, reject=reject, corrupt=corrupt)
     writer.write(rows_of(staging.read_parts(directory, parts)))
     return writer.outcome
 
 
+def _json(row: Row) -> str:
+    """A row as it was given, as a JSON array."""
+    return json.dumps(row, default=str, ensure_ascii=False)
+
+
 def _rejects(outcome: Outcome) -> pa.RecordBatch:
     columns = [
-        pa.array([repr(row) for row, _, _ in outcome.rejected], pa.utf8()),
+        pa.array([_json(row) for row, _, _ in outcome.rejected], pa.utf8()),
         pa.array([sqlstate for _, sqlstate, _ in outcome.rejected], pa.utf8()),
         pa.array([reason for _, _, reason in outcome.rejected], pa.utf8()),
     ]

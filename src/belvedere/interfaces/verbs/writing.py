@@ -29,6 +29,8 @@ from belvedere.sql.statements import DataPlan
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
 
+CORRUPT = "_corrupt_record"
+"""A column that Spark adds for records it cannot parse: the text of the record, else NULL."""
 OPERATIONS = ("append", "upsert", "delete")
 CHUNK_ROWS = 5_000
 REJECTS_MAX = 100_000
@@ -112,10 +114,14 @@ def _needed(columns: Iterable[Column], key: list[Column], operation: str) -> lis
 class Writer:
     """Writes rows within the transaction that the session has open."""
 
-    def __init__(self, session: Session, target: Target, *, reject: bool) -> None:
+    def __init__(
+        self, session: Session, target: Target, *, reject: bool, corrupt: int | None = None
+    ) -> None:
+        """`corrupt`: where in a row the text of a record stands that could not be parsed."""
         self._session = session
         self._target = target
         self._reject = reject
+        self._corrupt = corrupt
         self._convert = converter([column.type for column in target.columns])
         self._keys: set[Row] = set()
         self.outcome = Outcome()
@@ -161,6 +167,11 @@ class Writer:
             state.release("staged")
 
     def _converted(self, row: Row) -> Row:
+        if self._corrupt is not None:
+            text = row[self._corrupt]
+            if text is not None:
+                raise InvalidInput("record cannot be parsed", sqlstate="22P04", record=text[:200])
+            row = (*row[: self._corrupt], *row[self._corrupt + 1 :])
         converted = self._convert(row)
         if self._target.operation == "upsert":
             key = tuple([converted[place] for place in self._target.key])

@@ -1,0 +1,125 @@
+"""What the commands of the pipeline share: a served store, a session, progress, a final table.
+
+When some process has the store open, the job works through it; when nobody has, the command opens
+the store itself and answers its own tasks.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from belvedere.errors import Error
+from belvedere.interfaces import stores
+from belvedere.pipeline.session import session
+from belvedere.pipeline.store import Store
+from belvedere.remote.client import is_reachable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+POLL_S = 0.2
+
+
+class Job(NamedTuple):
+    spark: SparkSession
+    store: Store
+
+
+@contextmanager
+def job(database: str, master: str, name: str) -> Iterator[Job]:
+    """The store, served, and a Spark session that shows how far its tasks are."""
+    with served(database) as store, session(master, f"belvedere {name}") as spark:
+        with progress(spark, name):
+            yield Job(spark, store)
+
+
+@contextmanager
+def served(database: str) -> Iterator[Store]:
+    """A store that somebody answers for: who has it open, or this process."""
+    store = Store.of(database)
+    with ExitStack() as stack:
+        if not is_reachable(store.directory):
+            opened = stores.acquire(
+                database, "full", create=False, accept_data_loss=False, memory_limit_mb=1024
+            )
+            stack.callback(stores.release, opened)
+        yield store
+
+
+@contextmanager
+def said_plainly() -> Iterator[None]:
+    """An error of ours is for the user to read, not a trace."""
+    try:
+        yield
+    except Error as error:
+        print(f"belvedere: {error}", file=sys.stderr)
+        raise typer.Exit(1) from error
+
+
+@contextmanager
+def progress(spark: SparkSession, name: str) -> Iterator[None]:
+    """A bar of the tasks that are done, when there is a terminal."""
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f} tasks"),
+        TimeElapsedColumn(),
+    )
+    done = threading.Event()
+    with Progress(*columns, console=console, transient=True) as bar:
+        task = bar.add_task(name, total=1)
+        follower = threading.Thread(target=_follow, args=(spark, bar, task, done), daemon=True)
+        follower.start()
+        try:
+            yield
+        finally:
+            done.set()
+            follower.join()
+
+
+def _follow(spark: SparkSession, bar: Progress, task: Any, done: threading.Event) -> None:
+    tracker = spark.sparkContext.statusTracker()
+    known: dict[int, tuple[int, int]] = {}
+    while not done.wait(POLL_S):
+        for number in tracker.getActiveStageIds():
+            stage = tracker.getStageInfo(number)
+            if stage is not None:
+                known[number] = (stage.numCompletedTasks, stage.numTasks)
+        for number in set(known) - set(tracker.getActiveStageIds()):
+            known[number] = (known[number][1], known[number][1])
+        if known:
+            finished = sum(count for count, _ in known.values())
+            bar.update(task, completed=finished, total=sum(total for _, total in known.values()))
+
+
+def show(title: str, heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
+    """The final table."""
+    table = Table(title=title, title_justify="left")
+    for head in heads:
+        table.add_column(head, overflow="fold")
+    for row in rows:
+        table.add_row(*("" if value is None else str(value) for value in row))
+    Console(width=None if sys.stdout.isatty() else 120).print(table)
+
+
+Database = typer.Option(help="the store's directory", metavar="URL")
+Master = typer.Option(help="where Spark runs", metavar="URL")
+MASTER = "local[*]"
+
+
+def files_of(given: list[Path]) -> tuple[str, ...]:
+    return tuple(str(path) for path in given)

@@ -1,0 +1,137 @@
+"""`belvedere pipeline`: jobs on Spark, each a thin shell around a `run` of `belvedere.pipeline`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from belvedere.errors import InvalidInput
+from belvedere.interfaces.commands import pipeline_jobs
+from belvedere.interfaces.commands.job import (
+    MASTER,
+    Database,
+    Master,
+    job,
+    said_plainly,
+    served,
+    show,
+)
+from belvedere.pipeline.session import require_spark
+from belvedere.pipeline.status import status as status_of
+from belvedere.pipeline.store import Relation
+
+app = typer.Typer(
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    no_args_is_help=True,
+    help="read, load, fill, maintain and verify at scale, on Spark",
+)
+pipeline_jobs.register(app)
+
+
+@app.command()
+def load(
+    files: Annotated[list[str], typer.Argument(help="CSV, Parquet, JSON, or what --format says")],
+    database: Annotated[str, Database],
+    table: Annotated[str, typer.Option(help="where the rows go")],
+    form: Annotated[
+        str | None, typer.Option("--format", help="any format Spark knows; else by the file's name")
+    ] = None,
+    option: Annotated[
+        list[str] | None, typer.Option(help="an option of the format, as name=value")
+    ] = None,
+    operation: Annotated[str, typer.Option(help="append, upsert or delete")] = "append",
+    on_error: Annotated[
+        str, typer.Option("--on-error", help="of a row that breaks a rule: stop or reject")
+    ] = "stop",
+    rejects: Annotated[
+        Path | None, typer.Option(help="where rejected rows go; by default TABLE.rejects.csv")
+    ] = None,
+    master: Annotated[str, Master] = MASTER,
+) -> None:
+    """Load files into a table, all rows or none; --on-error reject keeps the good ones."""
+    with said_plainly():
+        require_spark()
+        from belvedere.pipeline import load as loading  # heavy
+
+        if on_error not in ("stop", "reject"):
+            raise InvalidInput("unknown --on-error", sqlstate="22023", hint="stop or reject")
+        chosen = loading.format_of(files, form)
+        with job(database, master, "load") as (spark, store):
+            done = loading.run(
+                loading.Inputs(spark, tuple(files), chosen, dict(map(_pair, option or []))),
+                store,
+                table,
+                operation=operation,
+                on_error=on_error,
+                rejects=rejects,
+            )
+        rows = [
+            ("rows written", done.rows),
+            ("rows rejected", done.rejected),
+            ("position", done.position),
+        ]
+        if done.rejects_file is not None:
+            rows.append(("rejects", done.rejects_file))  # type: ignore[arg-type]
+        show(f"load into {table}", ("what", "value"), rows)
+        if done.reasons:
+            show("constraint report", ("sqlstate", "reason", "rows"), done.reasons)
+
+
+def _pair(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals:
+        raise InvalidInput("an option is name=value", sqlstate="22023", found=text)
+    return name, value
+
+
+@app.command()
+def export(
+    database: Annotated[str, Database],
+    to: Annotated[Path, typer.Option(help="a directory that does not exist yet")],
+    query: Annotated[str | None, typer.Option(help="the rows of this SELECT")] = None,
+    table: Annotated[str | None, typer.Option(help="all rows of a table")] = None,
+    view: Annotated[str | None, typer.Option(help="all rows of a view")] = None,
+    form: Annotated[str, typer.Option("--format", help="any format Spark knows")] = "parquet",
+    position: Annotated[int | None, typer.Option(help="an earlier position of the log")] = None,
+    master: Annotated[str, Master] = MASTER,
+) -> None:
+    """Write the rows of a query, table or view, at one position, into files."""
+    with said_plainly():
+        require_spark()
+        from belvedere.pipeline import export as exporting  # heavy
+
+        relation = _relation(query, table, view)
+        with job(database, master, "export") as (spark, store):
+            done = exporting.run(spark, store, relation, to, form=form, position=position)
+        rows = [
+            ("rows", done.rows),
+            ("files", done.files),
+            ("position", done.position),
+            ("directory", done.directory),
+        ]
+        show("export", ("what", "value"), rows)
+
+
+def _relation(query: str | None, table: str | None, view: str | None) -> Relation:
+    given = {"query": query, "table": table, "view": view}
+    named = [(kind, text) for kind, text in given.items() if text is not None]
+    if len(named) != 1:
+        raise InvalidInput("one of --query, --table and --view is wanted", sqlstate="22023")
+    return Relation(*named[0])  # type: ignore[arg-type]
+
+
+@app.command()
+def status(database: Annotated[str, Database]) -> None:
+    """Where the log is, and how far views and writers have come. Needs no Spark."""
+    with said_plainly(), served(database) as store:
+        found = status_of(store)
+        first, last = found.identity.first, found.identity.position
+        print(f"position {last}, log from {first}, incarnation {found.identity.incarnation}")
+        heads = ("view", "state", "maintenance", "position", "backlog", "error")
+        show("views", heads, ([row[head] for head in heads] for row in found.views))
+        if found.writers:
+            rows = ([row["writer"], row["batch"], row["rows"]] for row in found.writers)
+            show("streams that write here", ("writer", "batch", "rows"), rows)

@@ -1,0 +1,69 @@
+"""Export: a table, a view or the rows of a query, at one position, into files of any format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+
+from belvedere.errors import InvalidInput
+from belvedere.pipeline.store import Relation, Store
+
+
+class Inputs(NamedTuple):
+    spark: SparkSession
+    store: Store
+    relation: Relation
+    position: int
+    partitions: int
+
+
+@dataclass(frozen=True, slots=True)
+class Exported:
+    directory: Path
+    rows: int
+    files: int
+    position: int
+
+
+def build(inputs: Inputs) -> DataFrame:
+    reader = inputs.spark.read.format("belvedere")
+    reader = reader.option("database", str(inputs.store.directory))
+    reader = reader.option(inputs.relation.kind, inputs.relation.name)
+    reader = reader.option("position", str(inputs.position))
+    return reader.option("partitions", str(inputs.partitions)).load()
+
+
+def run(
+    spark: SparkSession,
+    store: Store,
+    relation: Relation,
+    directory: Path,
+    *,
+    form: str = "parquet",
+    position: int | None = None,
+    partitions: int | None = None,
+) -> Exported:
+    if directory.exists():
+        raise InvalidInput("directory exists already", sqlstate="58P02", path=str(directory))
+    lease = store.lease(position)
+    try:
+        store.describe(relation)
+        parts = partitions or spark.sparkContext.defaultParallelism
+        frame = build(Inputs(spark, store, relation, lease.position, parts))
+        writer = frame.write.format(form)
+        if form == "csv":
+            writer = writer.option("header", "true")
+        writer.save(str(directory))
+    except PySparkException as error:
+        raise InvalidInput(
+            "export failed", sqlstate="58030", detail=str(error).partition("\n")[0]
+        ) from error
+    finally:
+        store.release(lease)
+    files = [file for file in directory.iterdir() if file.name.startswith("part-")]
+    rows = spark.read.format(form).option("header", "true").load(str(directory)).count()
+    return Exported(directory, rows, len(files), lease.position)

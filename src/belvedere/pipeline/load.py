@@ -1,0 +1,179 @@
+"""Load: files into a table, as one transaction.
+
+`build` reads the files; `run` stages the rows in the tasks and has the owner of the store write
+them at once. Of text formats (CSV, JSON) every value is read as text and converted by the owner, by
+the rules of SQL: Spark would make NULL of what it cannot read. A record that is not one at all is a
+bad row like any other.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import pyarrow as pa
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.types import StringType, StructField, StructType
+
+from belvedere.errors import InvalidInput
+from belvedere.pipeline.store import Relation, Store, Written
+from belvedere.pipeline.write import Target, stage
+
+CORRUPT = "_corrupt_record"
+FORMATS = {
+    ".csv": "csv",
+    ".tsv": "csv",
+    ".parquet": "parquet",
+    ".json": "json",
+    ".jsonl": "json",
+    ".ndjson": "json",
+    ".orc": "orc",
+}
+PACKED = (".gz", ".bz2", ".zst")
+TEXT_FORMATS = ("csv", "json")
+
+
+class Inputs(NamedTuple):
+    """`form` is a format that Spark knows, with its options."""
+
+    spark: SparkSession
+    files: tuple[str, ...]
+    form: str
+    options: Mapping[str, str] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What became of the rows. `reasons` are (SQLSTATE, message, rows)."""
+
+    table: str
+    rows: int
+    rejected: int
+    position: int
+    reasons: tuple[tuple[str, str, int], ...] = ()
+    rejects_file: Path | None = field(default=None)
+
+
+def run(
+    inputs: Inputs,
+    store: Store,
+    table: str,
+    *,
+    operation: str = "append",
+    on_error: str = "stop",
+    rejects: Path | None = None,
+) -> Loaded:
+    """Rows that break a rule stop the job, or go to the file `rejects` with the reason of each."""
+    columns = store.describe(Relation("table", table)).schema.names
+    frame = build(inputs, columns)
+    given = [name for name in frame.columns if name != CORRUPT]
+    store.check_columns(table, operation, given)
+    target = Target(store, table, operation, on_error, tuple(frame.columns))
+    parts = _staged(frame, target)
+    try:
+        written = store.write(table, operation, parts, on_error=on_error)
+    finally:
+        store.discard(parts)
+    file = None
+    if written.rejects.num_rows:
+        file = rejects or Path(f"{table}.rejects.csv")
+        write_rejects(file, frame.columns, written)
+    return Loaded(
+        table, written.rows, written.rejects.num_rows, written.position, written.reasons, file
+    )
+
+
+def build(inputs: Inputs, columns: Sequence[str]) -> DataFrame:
+    """The rows of the files. Without a header the columns are the table's, in its order."""
+    reader = inputs.spark.read.format(inputs.form)
+    if inputs.form == "csv":
+        reader = reader.option("header", "true")
+    if inputs.form == "json":
+        reader = reader.option("primitivesAsString", "true")
+    for name, value in inputs.options.items():
+        reader = reader.option(name, value)
+    try:
+        frame = reader.load(list(inputs.files))
+        if inputs.form not in TEXT_FORMATS:
+            return frame
+        names = [name for name in frame.columns if name != CORRUPT]
+        if inputs.options.get("header") == "false":
+            names = _by_place(names, columns)
+        fields = [StructField(name, StringType()) for name in [*names, CORRUPT]]
+        reader = reader.schema(StructType(fields)).option("mode", "PERMISSIVE")
+        reader = reader.option("columnNameOfCorruptRecord", CORRUPT).option(
+            "columnPruning", "false"
+        )
+        return reader.load(list(inputs.files))
+    except PySparkException as error:
+        raise InvalidInput(
+            "files cannot be read", sqlstate="58P01", detail=str(error).partition("\n")[0]
+        ) from error
+
+
+def _by_place(found: Sequence[str], columns: Sequence[str]) -> list[str]:
+    if len(found) > len(columns):
+        raise InvalidInput(
+            "files have more columns than the table",
+            sqlstate="22P04",
+            found=len(found),
+            columns=", ".join(columns),
+        )
+    return list(columns[: len(found)])
+
+
+def format_of(files: Sequence[str], given: str | None) -> str:
+    """The format, by the files' names when it is not given."""
+    if given is not None:
+        return given
+    found = {_format(file) for file in files}
+    if len(found) != 1 or None in found:
+        raise InvalidInput(
+            "format of the files is not known by their names",
+            sqlstate="22023",
+            hint="say --format csv, parquet, json or another one of Spark's",
+            files=", ".join(files),
+        )
+    return str(found.pop())
+
+
+def _format(file: str) -> str | None:
+    suffixes = [suffix for suffix in Path(file).suffixes if suffix not in PACKED]
+    return FORMATS.get(suffixes[-1].lower()) if suffixes else None
+
+
+def _staged(frame: DataFrame, target: Target) -> list[str]:
+    """Have the tasks hand over their rows; the parts they made."""
+    try:
+        made = frame.mapInArrow(partial(_stage_batches, target), "part string").collect()
+    except PySparkException as error:
+        raise InvalidInput(
+            "files cannot be read", sqlstate="58P01", detail=_cause(error)
+        ) from error
+    return [row.part for row in made if row.part]
+
+
+def _stage_batches(target: Target, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """In a task."""
+    staged = stage(target, iter(batches))
+    yield pa.RecordBatch.from_pydict({"part": [staged.part]})
+
+
+def _cause(error: PySparkException) -> str:
+    lines = [line for line in str(error).splitlines() if line.strip()]
+    said = [line for line in lines if "Error" in line or "Exception" in line]
+    return (said or lines or [""])[-1][:500]
+
+
+def write_rejects(file: Path, columns: Sequence[str], written: Written) -> None:
+    with file.open("w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out)
+        writer.writerow([*columns, "sqlstate", "reason"])
+        for row in written.rejects.to_pylist():
+            writer.writerow([*json.loads(row["row"]), row["sqlstate"], row["reason"]])

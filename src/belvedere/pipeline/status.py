@@ -1,0 +1,39 @@
+"""Status: where the log is, and how far views and writers have come."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from belvedere.pipeline.store import Identity, Store
+
+_VIEWS = """
+    SELECT schema || '.' || name AS view, state, maintenance, position, backlog, error
+    FROM belvedere.views ORDER BY 1
+"""
+_KNOWN = """
+    SELECT count(*) AS n FROM information_schema.tables
+    WHERE table_schema = 'belvedere_pipeline' AND table_name = 'written'
+"""
+_WRITERS = "SELECT writer, batch, rows FROM belvedere_pipeline.written ORDER BY 1"
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    """`views` and `writers` are rows as in the system tables."""
+
+    identity: Identity
+    views: list[dict[str, Any]]
+    writers: list[dict[str, Any]]
+
+
+def status(store: Store) -> Status:
+    writers = _rows(store, _WRITERS) if _rows(store, _KNOWN)[0]["n"] else []
+    return Status(store.identity(), _rows(store, _VIEWS), writers)
+
+
+def _rows(store: Store, sql: str) -> list[dict[str, Any]]:
+    table = store.execute(sql).rows
+    assert table is not None
+    found: list[dict[str, Any]] = table.to_pylist()
+    return found

@@ -1,0 +1,85 @@
+"""`belvedere pipeline ..`, as a person calls it, with the store open elsewhere and not."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import belvedere
+from belvedere.pipeline.store import Store
+
+
+def belvedere_command(
+    *arguments: str, environment: dict[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "belvedere.interfaces.cli", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        env={**os.environ, **(environment or {})},
+    )
+
+
+@pytest.fixture
+def filled(shop: Path) -> Path:
+    with belvedere.connect(str(shop), durability="off", autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, name text)")
+    return shop
+
+
+def test_load_opens_a_store_that_nobody_has_open(filled: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,name\n1,a\n2,b\nx,c\n")
+    command = ["pipeline", "load", "--database", str(filled), "--table", "t"]
+    command += ["--on-error", "reject", "--rejects", str(tmp_path / "rejects.csv")]
+    done = belvedere_command(*command, "--master", "local[1]", str(tmp_path / "rows.csv"))
+    assert done.returncode == 0, done.stderr
+    assert "rows written" in done.stdout
+    assert "constraint report" in done.stdout
+    assert "22P02" in (tmp_path / "rejects.csv").read_text()
+    with belvedere.connect(str(filled)) as connection:
+        assert connection.execute("SELECT id FROM t ORDER BY id").fetchall() == [(1,), (2,)]
+
+
+def test_status_needs_no_spark(filled: Path) -> None:
+    with belvedere.connect(str(filled), durability="off", autocommit=True) as connection:
+        connection.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        done = belvedere_command("pipeline", "status", "--database", str(filled))
+        position = Store.of(str(filled)).position()
+    assert done.returncode == 0, done.stderr
+    assert f"position {position}" in done.stdout
+    assert "public.v" in done.stdout
+
+
+def test_without_java_there_is_one_clear_message(filled: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,name\n1,a\n")
+    command = ["pipeline", "load", "--database", str(filled), "--table", "t"]
+    environment = {"PATH": str(tmp_path), "JAVA_HOME": ""}
+    done = belvedere_command(*command, str(tmp_path / "rows.csv"), environment=environment)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "belvedere: java is not installed",
+        "hint: install Java 17 or newer, or set JAVA_HOME",
+    ]
+
+
+def test_without_pyspark_the_rest_works(filled: Path, tmp_path: Path) -> None:
+    """An import of pyspark fails as it does where it is not installed."""
+    (tmp_path / "pyspark.py").write_text("raise ImportError('no pyspark here')\n")
+    environment = {"PYTHONPATH": os.pathsep.join([str(tmp_path), *sys.path])}
+    (tmp_path / "rows.csv").write_text("id,name\n1,a\n")
+    command = ["pipeline", "load", "--database", str(filled), "--table", "t"]
+    done = belvedere_command(*command, str(tmp_path / "rows.csv"), environment=environment)
+    assert done.returncode == 1
+    assert done.stderr.splitlines() == [
+        "belvedere: pyspark is not installed",
+        "hint: pip install 'belvedere[spark]'",
+    ]
+    status = ["pipeline", "status", "--database", str(filled)]
+    assert belvedere_command(*status, environment=environment).returncode == 0
+    shell = belvedere_command("shell", str(filled), "-c", "SELECT 1", environment=environment)
+    assert shell.returncode == 0
