@@ -245,6 +245,9 @@ class Writer:
     def is_truth(self, test: e.Test) -> str:
         wanted = {"null": "None", "unknown": "None", "true": "True", "false": "False"}
         sign = "is not" if test.negated else "is"
+        if isinstance(test.operand, e.Literal):  # Python warns where a number is compared by `is`
+            held = self.source.temporary()
+            return f"(({held} := {self.value(test.operand)}) {sign} {wanted[test.truth.value]})"
         return f"({self.value(test.operand)} {sign} {wanted[test.truth.value]})"
 
     def is_distinct(self, test: e.IsDistinct) -> str:
