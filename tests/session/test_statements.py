@@ -12,6 +12,8 @@ import pytest
 
 import belvedere
 from belvedere.session import session
+from belvedere.sql.parse.normal import normalised
+from belvedere.sql.parse.script import parse_script
 
 
 @pytest.fixture
@@ -148,13 +150,47 @@ def test_information_schema(con: belvedere.Connection) -> None:
 
 
 def test_statements_are_counted(con: belvedere.Connection) -> None:
+    counted = "SELECT calls, rows, tier FROM belvedere.statements WHERE text = ?"
     text = "SELECT name FROM t WHERE id = ?"
     for number in (1, 2, 9):
         con.execute(text, (number,))
-    found = con.execute(
-        "SELECT calls, rows, tier FROM belvedere.statements WHERE text = ?", (text,)
-    ).fetchall()
-    assert found == [(3, 2, "direct")]
+    shared = "select name from t where id = $1"
+    assert con.execute(counted, (shared,)).fetchall() == [(3, 2, "direct")]
+    con.execute("select name from t where id = 2")
+    con.execute("SELECT name  FROM t WHERE id = 9 -- again")
+    assert con.execute(counted, (shared,)).fetchall() == [(5, 3, "direct")]
+
+
+@pytest.mark.parametrize(
+    ("text", "shared"),
+    [
+        (
+            "SELECT A FROM t WHERE b = 'x' AND c > -5.2 ORDER BY 1, 2 DESC LIMIT 10",
+            "select a from t where b = $1 and c > - $2 order by 1, 2 desc limit $3",
+        ),
+        (
+            "INSERT INTO t VALUES (1, $2, DATE '2024-01-01'), (2, $1, NULL);",
+            "insert into t values ($3, $2, $4::date), ($5, $1, null)",
+        ),
+        (
+            'SELECT count(*) FROM "T" GROUP BY 1, a + 1 HAVING count(*) > 2',
+            'select count(*) from "T" group by 1, a + $1 having count(*) > $2',
+        ),
+        ("SELECT interval '1 day' /* c */, ?", "select $2::interval, $1"),
+    ],
+)
+def test_statements_share_what_is_no_constant(text: str, shared: str) -> None:
+    assert normalised(text) == shared
+    assert parse_script(normalised(text))
+
+
+def test_a_cached_statement_is_bound_again_with_its_own_constants(
+    con: belvedere.Connection,
+) -> None:
+    for number, name in ((1, "one"), (2, "two"), (1, "one")):
+        con.execute("ALTER TABLE t ADD COLUMN IF NOT EXISTS extra int")
+        assert con.execute(f"SELECT id FROM t WHERE id = {number}").fetchall() == [(number,)], name
+        con.execute("ALTER TABLE t DROP COLUMN extra")
 
 
 def test_a_plan_for_few_rows_is_made_anew_when_the_table_has_grown(
@@ -163,13 +199,14 @@ def test_a_plan_for_few_rows_is_made_anew_when_the_table_has_grown(
     monkeypatch.setattr(session, "REPLAN_AFTER_US", 0)  # how long it took must not matter here
     con.execute("CREATE TABLE n (id int PRIMARY KEY, v int)")
     text = "SELECT v % 7, count(*), sum(v) FROM n GROUP BY 1"
+    shared = normalised(text)
     tiers = "SELECT tier FROM belvedere.statements WHERE text = ?"
     con.execute(text)
-    assert one(con, tiers, text) == "direct"
+    assert one(con, tiers, shared) == "direct"
     con.execute("INSERT INTO n SELECT g, g FROM generate_series(1, 20000) g")
     for _ in range(2):
         con.execute(text)
-    assert one(con, tiers, text) == "duckdb"
+    assert one(con, tiers, shared) == "duckdb"
 
 
 def test_a_timeout_stops_a_statement_alone(con: belvedere.Connection) -> None:

@@ -45,6 +45,7 @@ class Prepared:
         "record",
         "rows",
         "target",
+        "text",
         "tier",
     )
 
@@ -66,6 +67,7 @@ class Prepared:
         self.tier = tier
         self.position = shared.host.position
         self.record = record
+        self.text = record.text
         self.convert: Callable[[Sequence[Any]], Row] = converter(data.parameters)
         self.needs_environment = _uses_environment(data.plan)
         self.plain = all(field.type.kind is not Kind.INTERVAL for field in data.plan.fields)

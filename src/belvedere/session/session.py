@@ -215,7 +215,7 @@ class Session:
 
     def _cached(self, entry: Prepared, parameters: Sequence[Any]) -> Result:
         if entry.catalog is not self.catalog:
-            return self._uncached(entry.record.text, parameters, None)
+            return self._uncached(entry.text, parameters, None)
         return self.run_data(entry, parameters)
 
     def _uncached(self, text: str, parameters: Sequence[Any], freshness: str | None) -> Result:
@@ -267,7 +267,7 @@ class Session:
         if isinstance(statement, DataPlan):
             if keep and general:
                 self.shared.plans.put(text, entry)
-                entry.record.text = text
+                entry.text = text
             return self.run_data(entry, parameters)
         try:
             return utility.run(self, statement, parameters)

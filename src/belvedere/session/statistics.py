@@ -1,9 +1,13 @@
-"""What the database has been asked: per statement text, how often, how long, how many rows."""
+"""What the database has been asked: how often, how long, how many rows.
+
+Statements that differ only in their constants are one (sql.parse.normal)."""
 
 from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
+
+from belvedere.sql.parse.normal import normalised
 
 STATEMENTS_KEPT = 5_000
 
@@ -25,7 +29,9 @@ class StatementStatistics:
         self._records: dict[str, StatementRecord] = {}
 
     def record_for(self, text: str) -> StatementRecord:
-        """The record of a text, to be counted on; the oldest is dropped when there are too many."""
+        """The record of a statement, to be counted on; the oldest is dropped when there are too
+        many."""
+        text = normalised(text)
         with self._mutex:
             found = self._records.get(text)
             if found is None:

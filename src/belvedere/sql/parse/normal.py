@@ -1,0 +1,77 @@
+"""The text that statements share which differ only in their constants.
+
+`SELECT a FROM t WHERE b = 'x' LIMIT 10` is `select a from t where b = $1 limit $2`. Constants are
+numbered after the parameters that are there already; a place in ORDER BY or GROUP BY is no
+constant. What comes out can be parsed again.
+"""
+
+from __future__ import annotations
+
+from belvedere.sql.parse.lexer import (
+    BITS,
+    END,
+    INTEGER,
+    NUMBER,
+    PARAMETER,
+    SIGN,
+    STRING,
+    WORD,
+    Token,
+    tokenize,
+)
+from belvedere.sql.parse.text import render
+from belvedere.sql.parse.types import TYPE_WORDS
+
+_CONSTANTS = frozenset({STRING, INTEGER, NUMBER, BITS})
+_ENDS_LIST = frozenset(
+    """
+    having limit offset fetch for union intersect except window rows range groups returning
+    """.split()
+)
+
+
+def normalised(text: str) -> str:
+    """The statement with `$n` for every constant."""
+    tokens = [token for token in tokenize(text) if token.kind != END]
+    number = max((int(one.text) for one in tokens if one.kind == PARAMETER), default=0)
+    made: list[Token] = []
+    places = False
+    for i, token in enumerate(tokens):
+        if token.kind == WORD:
+            places = token.text == "by" or (places and token.text not in _ENDS_LIST)
+        elif token.kind == SIGN and token.text in "();":
+            places = False
+        if token.kind == PARAMETER:
+            made.append(_parameter(token, int(token.text)))
+        elif token.kind not in _CONSTANTS or (places and _is_place(tokens, i)):
+            made.append(token)
+        else:
+            number += 1
+            made += _constant(made, token, number)
+    while made and made[-1].text == ";":
+        made.pop()
+    return render(made)
+
+
+def _parameter(token: Token, number: int) -> Token:
+    return token._replace(kind=SIGN, text=f"${number}")
+
+
+def _is_place(tokens: list[Token], i: int) -> bool:
+    """A number that stands alone in a list of ORDER BY or GROUP BY."""
+    after = tokens[i + 1] if i + 1 < len(tokens) else None
+    alone = after is None or after.kind == WORD or after.text in (",", ")", ";")
+    return tokens[i].kind == INTEGER and tokens[i - 1].text in ("by", ",") and alone
+
+
+def _constant(made: list[Token], token: Token, number: int) -> list[Token]:
+    """`date '..'` would not parse with a parameter, `$1::date` does."""
+    last = made[-1] if made else None
+    if token.kind == STRING and last is not None and last.kind == WORD and last.text in TYPE_WORDS:
+        made.pop()
+        return [
+            _parameter(token, number),
+            token._replace(kind=SIGN, text="::"),
+            last._replace(kind=WORD),
+        ]
+    return [_parameter(token, number)]
