@@ -74,7 +74,7 @@ class Loader:
         if self._last is None or min(keys) > self._last:
             self._last = max(keys)
             return
-        self._last = max(self._last, max(keys))
+        self._last = max(self._last, *keys)
         for found, value in zip(self._transaction.multi_get(keys), values):
             if found is not None:
                 raise duplicate_key(self._table, self._table.decode(value))

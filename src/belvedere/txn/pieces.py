@@ -1,4 +1,4 @@
-"""Log records larger than a value may be: stored in pieces, read whole.
+"""Large log records: stored in pieces, read whole.
 
 A record is cut into pieces of at most `PIECE_BYTES`. The first lies where the record would, under
 its log key; the others under the family `piece`, with the same position. They are written in the
@@ -15,7 +15,9 @@ from belvedere.codec.record import record_length, record_position
 from belvedere.errors import InvalidInput
 from belvedere.kv.batch import BatchStore, Write
 
-PIECE_BYTES = 32 * 1024 * 1024
+PIECE_BYTES = 256 * 1024
+"""Far below what a value may have: a store reads whole blocks, and a look for the record after a
+large one would read the large one too."""
 
 
 def pieces_of(position: int, record: bytes) -> list[Write]:
