@@ -223,6 +223,8 @@ class Store:
                 Request("execute", {"sql": sql, "parameters": list(parameters)})
             )
             table = None if rows is None else pa.Table.from_batches(rows[1], rows[0])
+        if table is not None:
+            table = table.rename_columns([field[0] for field in value["fields"]])
         return Outcome(value["tag"], value["affected"], value["position"], table)
 
     # -- any verb -----------------------------------------------------------------------------

@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from belvedere.database import MEMORY
 from belvedere.interfaces import dbapi
 from belvedere.interfaces.shell.render import Format
 from belvedere.interfaces.shell.shell import Shell
+from belvedere.remote.client import is_reachable
+
+if TYPE_CHECKING:
+    from belvedere.interfaces.remote import RemoteConnection
 
 
 def shell(
@@ -21,7 +26,7 @@ def shell(
     durability: Annotated[str, typer.Option(help="full or off")] = "full",
 ) -> None:
     try:
-        connection = dbapi.connect(path, durability=durability, autocommit=True)
+        connection = _connected(path, durability)
     except dbapi.Error as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(1) from error
@@ -37,3 +42,12 @@ def shell(
             good = made.run_text(sys.stdin.read())
     if not good:
         raise typer.Exit(1)
+
+
+def _connected(path: str, durability: str) -> dbapi.Connection | RemoteConnection:
+    """A store that another process has open is reached through that process."""
+    if path != MEMORY and is_reachable(Path(path)):
+        from belvedere.interfaces.remote import RemoteConnection  # heavy
+
+        return RemoteConnection(Path(path))
+    return dbapi.connect(path, durability=durability, autocommit=True)

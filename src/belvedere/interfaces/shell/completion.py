@@ -9,8 +9,8 @@ from prompt_toolkit.document import Document
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import PlainView, Table, View
+from belvedere.interfaces.shell.connected import SessionShown
 from belvedere.plan.functions import registry
-from belvedere.session.session import Session
 
 KEYWORDS = """
     select from where group by having order limit offset fetch insert into values update set delete
@@ -24,7 +24,7 @@ COMMANDS = ["\\?", "\\copy", "\\d", "\\dt", "\\dv", "\\i", "\\q", "\\timing", "\
 
 
 class SqlCompleter(Completer):
-    def __init__(self, session: Session) -> None:
+    def __init__(self, session: SessionShown) -> None:
         self._session = session
         self._functions = sorted(name for name in registry() if name[0].isalpha())
 

@@ -14,11 +14,11 @@ from prompt_toolkit.lexers import PygmentsLexer
 from pygments.lexers.sql import PostgresLexer
 
 from belvedere.interfaces.shell.completion import SqlCompleter
-from belvedere.session.session import Session
+from belvedere.interfaces.shell.connected import SessionShown
 
 
 def make_prompt(
-    session: Session, history: Path, is_complete: Callable[[str], bool]
+    session: SessionShown, history: Path, is_complete: Callable[[str], bool]
 ) -> PromptSession[str]:
     return PromptSession(
         completer=ThreadedCompleter(SqlCompleter(session)),

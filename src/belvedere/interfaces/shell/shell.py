@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, TextIO
 
 from belvedere.interfaces import dbapi
 from belvedere.interfaces.shell.commands import run_command
+from belvedere.interfaces.shell.connected import Answer, Connected, SessionShown
 from belvedere.interfaces.shell.render import Format, render
 from belvedere.interfaces.shell.statements import caret_lines, is_complete, split
-from belvedere.session.session import Session
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -27,9 +27,7 @@ HISTORY = "~/.belvedere_history"
 
 
 class Shell:
-    def __init__(
-        self, connection: dbapi.Connection, form: Format, out: TextIO, errors: TextIO
-    ) -> None:
+    def __init__(self, connection: Connected, form: Format, out: TextIO, errors: TextIO) -> None:
         self.connection = connection
         self.format = form
         self.timing = False
@@ -39,7 +37,7 @@ class Shell:
         self._paged = False
 
     @property
-    def session(self) -> Session:
+    def session(self) -> SessionShown:
         return self.connection.session
 
     def say(self, text: str) -> None:
@@ -112,7 +110,7 @@ class Shell:
             timer.start()
         return timer
 
-    def _print(self, cursor: dbapi.Cursor) -> None:
+    def _print(self, cursor: Answer) -> None:
         result = cursor.result
         if result.fields is None:
             if self.format is Format.TABLE:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from belvedere.catalog.model import TypeName
-from belvedere.interfaces.arrow import table_of_rows
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
+from belvedere.interfaces.verbs.wire import batch_of, described
+from belvedere.session.session import Session
+
+BATCH_ROWS = 20_000
 
 
 def execute(peer: Peer, arguments: Arguments) -> object:
@@ -19,18 +21,23 @@ def execute(peer: Peer, arguments: Arguments) -> object:
         "tag": result.tag,
         "affected": result.affected,
         "position": max(session.transactions.position, 0),
+        "transaction": _state(session),
         "fields": None,
     }
     if result.fields is None:
         return value
     result.materialize()
-    value["fields"] = [[field.name, *_encoded(TypeName.of(field.type))] for field in result.fields]
-    table = table_of_rows(result.fields, result.rows)
-    return Stream(table.schema, table.to_batches(), value)
+    fields, rows = result.fields, result.rows
+    starts = range(0, max(len(rows), 1), BATCH_ROWS)
+    batches = [batch_of(fields, rows[at : at + BATCH_ROWS]) for at in starts]
+    return Stream(batches[0].schema, batches, {**value, "fields": described(fields)})
 
 
-def _encoded(name: TypeName) -> list[str | int | None]:
-    return [name.kind, name.length, name.precision, name.scale]
+def _state(session: Session) -> str:
+    state = session.transactions
+    if state.open is None:
+        return "none"
+    return "failed" if state.failed else "open"
 
 
 VERBS: dict[str, Verb] = {"execute": execute}

@@ -1,0 +1,38 @@
+"""What the shell needs of a connection: one in this process, or one through the owner's socket."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.session.result import Result
+
+
+class State(Protocol):
+    """The transaction a session is in."""
+
+    @property
+    def failed(self) -> bool: ...
+
+    @property
+    def open(self) -> object | None: ...
+
+
+class SessionShown(Protocol):
+    @property
+    def catalog(self) -> Catalog: ...
+
+    @property
+    def transactions(self) -> State: ...
+
+
+class Answer(Protocol):
+    @property
+    def result(self) -> Result: ...
+
+
+class Connected(Protocol):
+    @property
+    def session(self) -> SessionShown: ...
+
+    def execute(self, sql: str) -> Answer: ...

@@ -1,0 +1,107 @@
+"""Rows of any statement as Arrow batches and back, each value exactly as it was.
+
+What Arrow has no exact type for travels as text: NUMERIC, and values whose type is unknown.
+"""
+
+from __future__ import annotations
+
+import datetime
+import uuid
+from collections.abc import Iterator, Sequence
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from belvedere.catalog.model import TypeName
+from belvedere.codec.arrow import arrow_type
+from belvedere.plan.fields import Field, Fields
+from belvedere.types import Interval, Kind, Row, SqlType
+
+Described = list[Any]
+"""Name and type of a field: name, kind, length, precision, scale, and the same of an element."""
+
+_TEXT_KINDS = frozenset({Kind.NUMERIC, Kind.UNKNOWN})
+
+
+def described(fields: Fields) -> list[Described]:
+    return [[field.name, *_type_parts(field.type)] for field in fields]
+
+
+def _type_parts(sql_type: SqlType) -> list[Any]:
+    if sql_type.element is not None:
+        return [sql_type.kind.value, None, None, None, _type_parts(sql_type.element)]
+    name = TypeName.of(sql_type)
+    return [name.kind, name.length, name.precision, name.scale]
+
+
+def fields_of(given: Sequence[Described]) -> Fields:
+    return tuple(Field(name, _type_of(parts)) for name, *parts in given)
+
+
+def _type_of(parts: Sequence[Any]) -> SqlType:
+    kind, length, precision, scale, *element = parts
+    inner = _type_of(element[0]) if element else None
+    return SqlType(Kind(kind), length, precision, scale, inner)
+
+
+def batch_of(fields: Fields, rows: Sequence[Row]) -> pa.RecordBatch:
+    columns = list(zip(*rows)) if rows else [()] * len(fields)
+    arrays = [_array(values, field.type) for values, field in zip(columns, fields)]
+    names = [f"c{i}" for i in range(len(fields))]
+    return pa.RecordBatch.from_arrays(arrays, names=names)
+
+
+def _array(values: Sequence[Any], sql_type: SqlType) -> pa.Array:
+    return pa.array([_outward(value, sql_type) for value in values], _wire_type(sql_type))
+
+
+def _wire_type(sql_type: SqlType) -> pa.DataType:
+    if sql_type.kind is Kind.ARRAY:
+        assert sql_type.element is not None
+        return pa.list_(_wire_type(sql_type.element))
+    return pa.utf8() if sql_type.kind in _TEXT_KINDS else arrow_type(sql_type)
+
+
+def _outward(value: Any, sql_type: SqlType) -> Any:
+    match value:
+        case None:
+            return None
+        case uuid.UUID():
+            return value.bytes
+        case Interval():
+            return (value.months, value.days, value.microseconds * 1000)
+        case list():
+            assert sql_type.element is not None
+            return [_outward(item, sql_type.element) for item in value]
+        case _:
+            return str(value) if sql_type.kind in _TEXT_KINDS else value
+
+
+def rows_of(batch: pa.RecordBatch, fields: Fields) -> Iterator[Row]:
+    if not fields:
+        return iter([()] * batch.num_rows)
+    columns = [
+        [_inward(value, field.type) for value in column.to_pylist()]
+        for column, field in zip(batch.columns, fields)
+    ]
+    return zip(*columns)
+
+
+def _inward(value: Any, sql_type: SqlType) -> Any:
+    if value is None:
+        return None
+    match sql_type.kind:
+        case Kind.UUID:
+            return uuid.UUID(bytes=value)
+        case Kind.INTERVAL:
+            return Interval(value.months, value.days, value.nanoseconds // 1000)
+        case Kind.NUMERIC:
+            return Decimal(value)
+        case Kind.TIMESTAMPTZ:
+            return value.astimezone(datetime.UTC)
+        case Kind.ARRAY:
+            assert sql_type.element is not None
+            return [_inward(item, sql_type.element) for item in value]
+        case _:
+            return value
