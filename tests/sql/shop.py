@@ -20,6 +20,7 @@ from belvedere.catalog.model import (
     View,
 )
 from belvedere.plan.fields import Field, Fields
+from belvedere.sql.rules.summaries import Summary
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -191,9 +192,15 @@ def SYSTEM(schema: str, name: str) -> Fields | None:
 class Sized:
     """Statistics of a shop with many orders."""
 
-    def __init__(self, rows: dict[int, float], distinct: dict[tuple[int, int], float]) -> None:
+    def __init__(
+        self,
+        rows: dict[int, float],
+        distinct: dict[tuple[int, int], float],
+        summaries: dict[tuple[int, int], Summary] | None = None,
+    ) -> None:
         self._rows = rows
         self._distinct = distinct
+        self._summaries = summaries or {}
 
     def rows(self, relation: int) -> float | None:
         return self._rows.get(relation)
@@ -203,6 +210,9 @@ class Sized:
 
     def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
         return (1, 1_000_000) if (relation, slot) == (101, 0) else None
+
+    def summary(self, relation: int, slot: int) -> Summary | None:
+        return self._summaries.get((relation, slot))
 
 
 def sized() -> Sized:

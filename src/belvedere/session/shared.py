@@ -13,12 +13,12 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Maintenance, Table, View
-from belvedere.catalog.relation import compiled_table
+from belvedere.catalog.model import Maintenance, View
 from belvedere.config import Config
 from belvedere.errors import Error
 from belvedere.execution.duck.engine import DuckEngine
 from belvedere.plan.nodes import Node
+from belvedere.session.sampling import TableStatistics
 from belvedere.session.statistics import StatementStatistics
 from belvedere.sql.bind.statement import TEXTS
 from belvedere.sql.rules.context import Context
@@ -42,9 +42,6 @@ if TYPE_CHECKING:
     from belvedere.session.prepared import Prepared
 
 PLANS_KEPT = 2_000
-SIZE_ROWS_MAX = 20_000
-SIZE_POSITIONS = 1_000
-UNKNOWN_ROWS = 1_000.0
 
 
 class Host(Protocol):
@@ -96,7 +93,9 @@ class Host(Protocol):
 
     view_errors: dict[int, Error]
     maintenance_share: float
-    deferred: Deferred
+
+    @property
+    def deferred(self) -> Deferred: ...
 
     def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader: ...
 
@@ -114,9 +113,8 @@ class Shared:
         self.engine = DuckEngine(memory_limit_mb, make_copies=copies)
         self.statistics = StatementStatistics()
         self.plans = PlanCache(PLANS_KEPT)
-        self._sizes: dict[int, tuple[int, float]] = {}
         self._published: tuple[object, Reader] | None = None
-        self.table_statistics = TableStatistics(self)
+        self.table_statistics = TableStatistics(host, self.newest_reader)
 
     def _copies(self) -> Copies:
         from belvedere.execution.duck.copies import Budget, Copies  # heavy
@@ -136,52 +134,8 @@ class Shared:
         return reader
 
     def size_of(self, relation: int) -> float:
-        """About how many rows a table has: counted up to a bound, again when much has happened."""
-        position = self.host.position
-        known = self._sizes.get(relation)
-        if known is not None and position - known[0] < SIZE_POSITIONS:
-            return known[1]
-        rows = self._count(relation)
-        self._sizes[relation] = (position, rows)
-        return rows
-
-    def _count(self, relation: int) -> float:
-        catalog = self.host.catalog
-        if not isinstance(catalog.get(relation), Table):
-            return UNKNOWN_ROWS
-        table = compiled_table(catalog, relation)
-        reader, rows = self.newest_reader(), 0
-        for values in reader.scan_values(table.start, table.end):
-            rows += len(values)
-            if rows >= SIZE_ROWS_MAX:
-                return rows * self._share_behind(relation, values[-1])
-        return float(rows)
-
-    def _share_behind(self, relation: int, value: bytes) -> float:
-        """How much larger the table is than what was counted: by its key, when that is a number."""
-        table = compiled_table(self.host.catalog, relation)
-        slot = table.table.primary_key[0]
-        extent, reached = self.extent_of(relation, slot), table.layout.getter(slot)(value)
-        if extent is None or not isinstance(reached, int) or reached <= extent[0]:
-            return 10.0
-        share: float = (extent[1] - extent[0]) / (reached - extent[0])
-        return max(1.0, share)
-
-    def extent_of(self, relation: int, slot: int) -> tuple[Any, Any] | None:
-        """The first and last value of the column a table is ordered by."""
-        catalog = self.host.catalog
-        table = catalog.get(relation)
-        if not isinstance(table, Table) or table.primary_key[0] != slot or table.hashed:
-            return None
-        compiled, reader = compiled_table(catalog, relation), self.newest_reader()
-        ends = []
-        for reverse in (False, True):
-            batches = reader.scan(compiled.start, compiled.end, reverse=reverse, limit=1)
-            pairs = next(batches, None)
-            if not pairs:
-                return None
-            ends.append(compiled.layout.getter(slot)(pairs[0][1]))
-        return ends[0], ends[1]
+        """About how many rows a table has."""
+        return self.table_statistics.rows(relation)
 
     def estimator(self, catalog: Catalog) -> Callable[[Node], float]:
         context = Context(catalog, TEXTS, self.table_statistics)
@@ -190,30 +144,11 @@ class Shared:
     def replan(self, entry: Prepared) -> None:
         """Count the tables of a statement anew, and make its plan again when it next comes."""
         for relation in entry.data.relations:
-            self._sizes.pop(relation, None)
+            self.table_statistics.forget(relation)
         self.plans.drop(entry)
-
-    def forget_sizes(self) -> None:
-        self._sizes.clear()
 
     def close(self) -> None:
         self.engine.close()
-
-
-class TableStatistics:
-    """What the optimizer is told: about how many rows a relation has."""
-
-    def __init__(self, shared: Shared) -> None:
-        self._shared = shared
-
-    def rows(self, relation: int) -> float | None:
-        return self._shared.size_of(relation)
-
-    def distinct(self, relation: int, slot: int) -> float | None:
-        return None
-
-    def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
-        return self._shared.extent_of(relation, slot)
 
 
 class PlanCache:
@@ -236,6 +171,10 @@ class PlanCache:
         with self._mutex:
             for key in [key for key, known in self._entries.items() if known is entry]:
                 del self._entries[key]
+
+    def clear(self) -> None:
+        with self._mutex:
+            self._entries.clear()
 
     def __len__(self) -> int:
         return len(self._entries)

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from belvedere.catalog.model import AnyObject, Table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.context import Context
@@ -16,6 +17,7 @@ from belvedere.session.definitions import run_definition
 from belvedere.session.result import Result
 from belvedere.session.settings import ISOLATIONS, SETTINGS
 from belvedere.sql import statements as s
+from belvedere.sql.definitions import QualifiedName
 from belvedere.txn.border import LockRequest
 from belvedere.types import TEXT
 
@@ -225,11 +227,23 @@ def _deallocate(session: Session, statement: s.Deallocate, _: Sequence[Any]) -> 
 
 
 def _analyze(session: Session, statement: s.Analyze | s.Vacuum, _: Sequence[Any]) -> Result:
-    for name in statement.names:
-        if session.catalog.find(name.name, name.schema or "public") is None:
-            raise InvalidInput("table does not exist", sqlstate="42P01", name=str(name))
-    session.shared.forget_sizes()
+    tables = session.catalog.tables
+    if statement.names:
+        found = [_named(session, name) for name in statement.names]
+        tables = tuple(item for item in found if isinstance(item, Table))
+    if isinstance(statement, s.Analyze) or statement.analyze:
+        for table in tables:
+            if table.id in session.host.catalog.objects:  # not one of this transaction's own
+                session.shared.table_statistics.analyze(table.id)
+        session.shared.plans.clear()
     return Result("ANALYZE" if isinstance(statement, s.Analyze) else "VACUUM")
+
+
+def _named(session: Session, name: QualifiedName) -> AnyObject:
+    found = session.catalog.find(name.name, name.schema or front.current_schema(session))
+    if found is None:
+        raise InvalidInput("table does not exist", sqlstate="42P01", name=str(name))
+    return found
 
 
 _HANDLERS: dict[type, Handler] = {

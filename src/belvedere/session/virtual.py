@@ -12,6 +12,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Column, Index, PlainView, Sequence, State, Table, View
 from belvedere.errors import InvalidInput
 from belvedere.plan.fields import Field, Fields
+from belvedere.plan.functions import formatter
 from belvedere.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT, Kind, Row, SqlType
 
 if TYPE_CHECKING:
@@ -199,6 +200,27 @@ def _own_tables(session: Session) -> Iterator[Row]:
         yield names[table.schema], table.name, table.id, rows, indexes, table.partitions
 
 
+def _own_statistics(session: Session) -> Iterator[Row]:
+    """What the optimizer takes the columns for, from its newest sample of each table."""
+    catalog, names = session.catalog, _schemas(session.catalog)
+    known = session.shared.table_statistics
+    for table in catalog.tables:
+        for column in table.columns:
+            if column.dropped or column.hidden or table.id not in session.host.catalog.objects:
+                continue
+            found = known.summary(table.id, column.slot)
+            if found is None:
+                continue
+            show = formatter(column.type)
+            bounds = [show(value) for value in found.bounds[:: max(1, len(found.bounds) - 1)]]
+            lowest, highest = bounds if len(bounds) == 2 else (None, None)
+            common = sorted(found.common.items(), key=lambda pair: -pair[1])[:10]
+            listed = ", ".join(f"{show(value)} {share:.4f}" for value, share in common)
+            counts = (int(known.rows(table.id)), round(found.distinct), round(found.nulls, 4))
+            where = (names[table.schema], table.name, column.name)
+            yield (*where, *counts, lowest, highest, listed)
+
+
 def _own_views(session: Session) -> Iterator[Row]:
     catalog, names, host = session.catalog, _schemas(session.catalog), session.host
     position = host.position
@@ -328,6 +350,16 @@ TABLES: dict[tuple[str, str], VirtualTable] = {
             partitions=INTEGER,
         ),
         _own_tables,
+    ),
+    (DATABASE, "statistics"): VirtualTable(
+        _columns(
+            "schema table_name column_name rows_estimate distinct_estimate null_share lowest "
+            "highest common",
+            rows_estimate=BIGINT,
+            distinct_estimate=BIGINT,
+            null_share=DOUBLE,
+        ),
+        _own_statistics,
     ),
     (DATABASE, "views"): VirtualTable(
         _columns(

@@ -20,6 +20,8 @@ PREFIX = 0.02
 OTHER = 0.33
 SEMI = 0.5
 GROUPS = 0.1
+NULLS = 0.05
+LEAST = 0.0001
 MINIMUM = 1.0
 
 
@@ -93,11 +95,7 @@ def _join(node: n.Join, context: Context) -> float:
     else:
         rows = left * right
         for key in node.keys:
-            distinct = max(
-                distinct_of(key.left, node.left, context),
-                distinct_of(key.right, node.right, context),
-            )
-            rows /= max(distinct, MINIMUM)
+            rows *= _match(key, node, context)
     for _ in conjuncts(node.residual):
         rows *= OTHER
     match node.kind:
@@ -111,6 +109,22 @@ def _join(node: n.Join, context: Context) -> float:
             return max(left + right, rows)
         case _:
             return max(MINIMUM, rows)
+
+
+def _match(key: n.JoinKey, node: n.Join, context: Context) -> float:
+    """The share of all pairs of rows that one key of a join keeps."""
+    left, right = (
+        distinct_of(key.left, node.left, context),
+        distinct_of(key.right, node.right, context),
+    )
+    here, there = origin(key.left, node.left), origin(key.right, node.right)
+    if here is not None and there is not None:
+        mine, theirs = context.statistics.summary(*here), context.statistics.summary(*there)
+        # A side with fewer rows than values has lost some of them, so it is not spread as stored.
+        whole = rows_of(node.left, context) >= left and rows_of(node.right, context) >= right
+        if mine is not None and theirs is not None and mine.common and theirs.common and whole:
+            return mine.matches(theirs)
+    return 1.0 / max(left, right, MINIMUM)
 
 
 def _groups(node: n.Aggregate, context: Context) -> float:
@@ -173,16 +187,17 @@ def distinct_of(expression: e.Expression, node: n.Node, context: Context) -> flo
 
 def column_distinct(relation: int, slot: int, context: Context) -> float:
     total = table_rows(relation, context)
-    known = context.statistics.distinct(relation, slot)
-    if known is not None:
-        return max(MINIMUM, min(known, total))
     table = context.catalog.get(relation)
     if isinstance(table, Table):
         if table.primary_key == (slot,):
             return total
         for index in context.catalog.indexes_of(relation):
-            if index.unique and len(index.parts) == 1 and index.parts[0].slot == slot:
+            plain = index.unique and index.where is None and len(index.parts) == 1
+            if plain and index.parts[0].slot == slot:
                 return total
+    known = context.statistics.distinct(relation, slot)
+    if known is not None:
+        return max(MINIMUM, min(known, total))
     return max(MINIMUM, total * GROUPS)
 
 
@@ -205,14 +220,17 @@ def _share(condition: e.Expression, node: n.Node, context: Context) -> float:
                 missing *= 1.0 - min(1.0, selectivity(one, node, context))
             return 1.0 - missing
         case e.InList():
-            share = min(1.0, len(condition.items) * _equal(condition.operand, node, context))
+            share = min(
+                1.0, sum(_equal(condition.operand, one, node, context) for one in condition.items)
+            )
             return 1.0 - share if condition.negated else share
         case e.Quantified():
-            return min(1.0, 10 * _equal(condition.operand, node, context))
+            return min(1.0, 10 * _equal(condition.operand, None, node, context))
         case e.Call():
             return _comparison(condition, node, context)
         case e.Test(truth=e.Truth.NULL):
-            return 0.95 if condition.negated else 0.05
+            nulls = _nulls(condition.operand, node, context)
+            return 1.0 - nulls if condition.negated else nulls
         case e.Not():
             return max(0.0, 1.0 - _share(condition.operand, node, context))
         case _:
@@ -228,9 +246,9 @@ def _comparison(call: e.Call, node: n.Node, context: Context) -> float:
         left, right = right, left
         name = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}.get(name, name)
     if name == "=":
-        return _equal(left, node, context)
+        return _equal(left, right, node, context)
     if name == "<>":
-        return 1.0 - _equal(left, node, context)
+        return 1.0 - _equal(left, right, node, context)
     if name in ("<", "<=", ">", ">="):
         return _range(left, right, name, node, context)
     if name == "~~" and isinstance(right, e.Literal) and str(right.value)[:1] not in "%_":
@@ -238,11 +256,29 @@ def _comparison(call: e.Call, node: n.Node, context: Context) -> float:
     return LIKE if "~" in name else OTHER
 
 
-def _equal(operand: e.Expression, node: n.Node, context: Context) -> float:
+def _equal(
+    operand: e.Expression, value: e.Expression | None, node: n.Node, context: Context
+) -> float:
     found = origin(operand, node)
     if found is None:
         return EQUAL
+    if isinstance(value, e.Literal) and not _is_key(*found, context):
+        summary = context.statistics.summary(*found)
+        if summary is not None:
+            return max(summary.equal(value.value), LEAST)
     return 1.0 / column_distinct(found[0], found[1], context)
+
+
+def _is_key(relation: int, slot: int, context: Context) -> bool:
+    """Whether it is the whole primary key, which needs no sample to be estimated."""
+    table = context.catalog.get(relation)
+    return isinstance(table, Table) and table.primary_key == (slot,)
+
+
+def _nulls(operand: e.Expression, node: n.Node, context: Context) -> float:
+    found = origin(operand, node)
+    summary = None if found is None else context.statistics.summary(*found)
+    return NULLS if summary is None else min(1.0 - LEAST, max(LEAST, summary.nulls))
 
 
 def _range(
@@ -251,6 +287,12 @@ def _range(
     found = origin(operand, node)
     if found is None or not isinstance(bound, e.Literal):
         return RANGE
+    summary = None if _is_key(*found, context) else context.statistics.summary(*found)
+    if summary is not None and bound.value is not None:
+        below = summary.below(bound.value, inclusive=name in ("<=", ">"))
+        if below is not None:
+            share = below if name in ("<", "<=") else 1.0 - summary.nulls - below
+            return min(1.0, max(LEAST, share))
     extent = context.statistics.extent(*found)
     if extent is None:
         return RANGE
@@ -258,7 +300,7 @@ def _range(
     if low is None or high is None or value is None or high <= low:
         return RANGE
     below = min(1.0, max(0.0, (value - low) / (high - low)))
-    return max(0.0001, below if name in ("<", "<=") else 1.0 - below)
+    return max(LEAST, below if name in ("<", "<=") else 1.0 - below)
 
 
 def _number(value: Any) -> float | None:

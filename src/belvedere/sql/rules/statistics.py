@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from belvedere.sql.rules.summaries import Summary
+
 DEFAULT_ROWS = 1000.0
 
 
@@ -19,6 +21,9 @@ class Statistics(Protocol):
     def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
         """The smallest and the largest value of a column."""
 
+    def summary(self, relation: int, slot: int) -> Summary | None:
+        """How the values of a column are spread."""
+
 
 class NoStatistics:
     """Nothing is known."""
@@ -30,4 +35,7 @@ class NoStatistics:
         return None
 
     def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
+        return None
+
+    def summary(self, relation: int, slot: int) -> Summary | None:
         return None

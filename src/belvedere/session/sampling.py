@@ -1,0 +1,204 @@
+"""What the optimizer is told about the data: row counts, and summaries of columns.
+
+Every process that has the store open samples for itself, when a statement first asks for a table
+and again after so many commits: nothing is stored, nothing is locked, no writer does more for it.
+A sample is rows taken evenly from the whole table: all of a small one, and of a large one short
+runs at places spread over its keys; ANALYZE reads it all once and keeps every so many-th row. The
+summary of a column is made of it when first asked for.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Table, View
+from belvedere.catalog.relation import CompiledTable, compiled_relation, compiled_table
+from belvedere.sql.rules.summaries import Summary, summarize
+from belvedere.txn.border import Reader
+
+COUNTED_MAX = 20_000
+"""Rows that are counted one by one; beyond them the keys tell how many there are."""
+SAMPLED_MAX = 3_000
+ANALYZED_MAX = 30_000
+PLACES = 48
+RUN = 64
+POSITIONS_MAX = 1_000
+UNKNOWN_ROWS = 1_000.0
+TABLES_KEPT = 500
+
+
+class Source(Protocol):
+    """The open store, as far as sampling needs it."""
+
+    @property
+    def catalog(self) -> Catalog: ...
+
+    @property
+    def position(self) -> int: ...
+
+
+@dataclass(slots=True)
+class Sample:
+    """`values` are stored rows; `lasting` commits later it is made anew."""
+
+    position: int
+    rows: float
+    table: CompiledTable | None = None
+    values: list[bytes] = field(default_factory=list)
+    summaries: dict[int, Summary | None] = field(default_factory=dict)
+
+    @property
+    def lasting(self) -> float:
+        return min(POSITIONS_MAX, max(50.0, self.rows / 10))
+
+    def summary(self, slot: int) -> Summary | None:
+        if slot not in self.summaries:
+            self.summaries[slot] = self._made(slot)
+        return self.summaries[slot]
+
+    def _made(self, slot: int) -> Summary | None:
+        if self.table is None or slot >= len(self.table.table.columns):
+            return None
+        get = self.table.layout.getter(slot)
+        return summarize([get(value) for value in self.values], self.rows)
+
+
+class TableStatistics:
+    def __init__(self, source: Source, reader: Callable[[], Reader]) -> None:
+        self._source = source
+        self._reader = reader
+        self._mutex = threading.Lock()
+        self._samples: dict[int, Sample] = {}
+
+    # -- what the optimizer asks --------------------------------------------------------------
+
+    def rows(self, relation: int) -> float:
+        return self._sample(relation).rows
+
+    def distinct(self, relation: int, slot: int) -> float | None:
+        found = self.summary(relation, slot)
+        return None if found is None else found.distinct
+
+    def summary(self, relation: int, slot: int) -> Summary | None:
+        return self._sample(relation).summary(slot)
+
+    def extent(self, relation: int, slot: int) -> tuple[Any, Any] | None:
+        """The first and last value of the column a table is ordered by."""
+        table = self._source.catalog.get(relation)
+        if not isinstance(table, Table) or table.primary_key[0] != slot or table.hashed:
+            return None
+        compiled = compiled_table(self._source.catalog, relation)
+        ends = _ends(self._reader(), compiled)
+        if ends is None:
+            return None
+        get = compiled.layout.getter(slot)
+        return get(ends[0][1]), get(ends[1][1])
+
+    # -- samples ------------------------------------------------------------------------------
+
+    def forget(self, relation: int) -> None:
+        self._samples.pop(relation, None)
+
+    def analyze(self, relation: int) -> None:
+        """Read the whole table: an exact count, and a sample of all of it."""
+        catalog, position = self._source.catalog, self._source.position
+        table = compiled_table(catalog, relation)
+        rows, step, values = 0, 1, list[bytes]()
+        for batch in self._reader().scan_values(table.start, table.end):
+            values += batch[-rows % step :: step]
+            rows += len(batch)
+            while len(values) > 2 * ANALYZED_MAX:
+                values, step = values[::2], step * 2
+        self._keep(relation, Sample(position, float(rows), table, values))
+
+    def _sample(self, relation: int) -> Sample:
+        known = self._samples.get(relation)
+        if known is None or self._source.position - known.position >= known.lasting:
+            known = self._keep(relation, self._taken(relation))
+        return known
+
+    def _keep(self, relation: int, sample: Sample) -> Sample:
+        with self._mutex:
+            self._samples[relation] = sample
+            while len(self._samples) > TABLES_KEPT:
+                self._samples.pop(next(iter(self._samples)))
+        return sample
+
+    def _taken(self, relation: int) -> Sample:
+        catalog, position = self._source.catalog, self._source.position
+        item = catalog.get(relation)
+        if not isinstance(item, Table | View):
+            return Sample(position, UNKNOWN_ROWS)
+        compiled = compiled_relation(catalog, relation)
+        reader, values, rows = self._reader(), list[bytes](), 0
+        for batch in reader.scan_values(compiled.start, compiled.end):
+            values += batch
+            rows += len(batch)
+            if rows >= COUNTED_MAX:
+                break
+        if not isinstance(compiled, CompiledTable):
+            return Sample(position, float(rows))
+        if rows < COUNTED_MAX:
+            return Sample(
+                position, float(rows), compiled, values[:: len(values) // SAMPLED_MAX + 1]
+            )
+        spread = list(_spread(reader, compiled))
+        total = rows * _share_behind(reader, compiled, values[-1])
+        return Sample(position, total, compiled, spread)
+
+
+def _share_behind(reader: Reader, table: CompiledTable, reached: bytes) -> float:
+    """How much larger the table is than what was counted, by where in its keys that ended."""
+    ends = _ends(reader, table)
+    if ends is None:
+        return 1.0
+    first, last = ends[0][0], ends[1][0]
+    key = table.key_of(table.decode(reached))
+    low, high, here = _numbers(first, last, key)
+    return max(1.0, (high - low) / max(1, here - low))
+
+
+def _ends(reader: Reader, table: CompiledTable) -> list[tuple[bytes, bytes]] | None:
+    """The first and the last row with their keys."""
+    found = []
+    for reverse in (False, True):
+        pairs = next(reader.scan(table.start, table.end, reverse=reverse, limit=1), None)
+        if not pairs:
+            return None
+        found.append(pairs[0])
+    return found
+
+
+def _spread(reader: Reader, table: CompiledTable) -> Iterator[bytes]:
+    """Short runs of rows, at places that cut the keys into equal parts."""
+    ends = _ends(reader, table)
+    if ends is None:
+        return
+    first, last = ends[0][0], ends[1][0]
+    common = _common_prefix(first, last)
+    low, high, _ = _numbers(first, last, first)
+    for i in range(PLACES):
+        place = low + (high - low) * i // PLACES
+        start = first if i == 0 else first[:common] + place.to_bytes(8)
+        for pairs in reader.scan(start, table.end, limit=RUN):
+            yield from (value for _, value in pairs)
+
+
+def _common_prefix(one: bytes, other: bytes) -> int:
+    return next(
+        (i for i, (a, b) in enumerate(zip(one, other)) if a != b), min(len(one), len(other))
+    )
+
+
+def _numbers(first: bytes, last: bytes, key: bytes) -> tuple[int, int, int]:
+    """The keys as numbers: the eight bytes after what the first and the last have in common."""
+    start = _common_prefix(first, last)
+
+    def number(one: bytes) -> int:
+        return int.from_bytes(one[start : start + 8].ljust(8, b"\0"))
+
+    return number(first), number(last), number(key)

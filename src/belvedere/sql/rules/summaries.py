@@ -1,0 +1,131 @@
+"""A column in few numbers, made of a sample of its values: what estimates are made of.
+
+- distinct: how many different values the whole column has (the estimator of Haas and Stokes, as in
+  PostgreSQL: what was seen once in the sample tells of what was not seen at all)
+- nulls: the share of NULLs
+- common: values that are much more frequent than the average one, with their shares
+- bounds: values that cut the others into parts of equal size, smallest and largest first and last
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+COMMON_MAX = 32
+PARTS = 64
+COMMON_TIMES = 2.0
+"""A value is common when it is this much more frequent than the average one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    distinct: float
+    nulls: float
+    common: dict[Any, float]
+    bounds: tuple[Any, ...]
+
+    def equal(self, value: Any) -> float:
+        """The share of rows that have this value."""
+        if value is None:
+            return 0.0
+        known = self.common.get(value) if isinstance(value, Hashable) else None
+        if known is not None:
+            return known
+        return self.rest / max(1.0, self.distinct - len(self.common))
+
+    @property
+    def rest(self) -> float:
+        """The share of rows whose value is neither NULL nor common."""
+        return max(0.0, 1.0 - self.nulls - sum(self.common.values()))
+
+    def below(self, value: Any, *, inclusive: bool) -> float | None:
+        """The share of rows with a smaller value (or this one); None when that cannot be told."""
+        try:
+            common = sum(
+                share
+                for one, share in self.common.items()
+                if one < value or (inclusive and one == value)
+            )
+            if len(self.bounds) < 2:
+                return common
+            left, right = bisect_left(self.bounds, value), bisect_right(self.bounds, value)
+        except TypeError:  # values of another kind than the column's
+            return None
+        parts = len(self.bounds) - 1
+        if left >= len(self.bounds):
+            return common + self.rest
+        if right == 0:
+            return common
+        inside = _between(self.bounds[left - 1], self.bounds[left], value) if left else 0.0
+        place = left - 1 + inside if left else 0.0
+        return common + self.rest * min(1.0, max(0.0, place / parts))
+
+    def matches(self, other: Summary) -> float:
+        """The share of all pairs of rows whose values are equal: what an equijoin keeps."""
+        both = self.common.keys() & other.common.keys()
+        found = sum(self.common[value] * other.common[value] for value in both)
+        mine = 1.0 - self.nulls - sum(self.common[value] for value in both)
+        theirs = 1.0 - other.nulls - sum(other.common[value] for value in both)
+        left = max(self.distinct, other.distinct) - len(both)
+        return found + max(0.0, mine) * max(0.0, theirs) / max(1.0, left)
+
+
+def _between(low: Any, high: Any, value: Any) -> float:
+    """How far on the way from one bound to the next a value is; half way when there is no way."""
+    try:
+        return float((value - low) / (high - low))
+    except (TypeError, ZeroDivisionError, OverflowError, ArithmeticError):
+        return 0.5
+
+
+def summarize(values: Sequence[Any], rows: float) -> Summary | None:
+    """The summary of a column of about `rows` values of which these are a sample."""
+    if not values:
+        return None
+    try:
+        counts = Counter(values)
+    except TypeError:  # values without a hash
+        return None
+    nulls = counts.pop(None, 0) / len(values)
+    known = sum(counts.values())
+    if not known:
+        return Summary(0.0, nulls, {}, ())
+    common = _common(counts, len(values))
+    return Summary(
+        _distinct(counts, known, rows * (1.0 - nulls)), nulls, common, _bounds(counts, common)
+    )
+
+
+def _distinct(counts: Counter[Any], sampled: int, rows: float) -> float:
+    found = float(len(counts))
+    once = sum(1 for count in counts.values() if count == 1)
+    if rows <= sampled:
+        return found
+    if once == sampled:
+        return rows  # nothing came twice: take it for a key
+    estimate = sampled * found / (sampled - once + once * sampled / rows)
+    return min(rows, max(found, estimate))
+
+
+def _common(counts: Counter[Any], sampled: int) -> dict[Any, float]:
+    average = sum(counts.values()) / len(counts)
+    least = max(2.0, COMMON_TIMES * average) if len(counts) > COMMON_MAX else 0.0
+    return {
+        value: count / sampled for value, count in counts.most_common(COMMON_MAX) if count >= least
+    }
+
+
+def _bounds(counts: Counter[Any], common: dict[Any, float]) -> tuple[Any, ...]:
+    try:
+        ordered = sorted(value for value in counts.elements() if value not in common)
+    except TypeError:  # values without an order
+        return ()
+    if len(ordered) < 2:
+        return ()
+    last = len(ordered) - 1
+    parts = min(PARTS, last)
+    return tuple(ordered[round(i * last / parts)] for i in range(parts + 1))
