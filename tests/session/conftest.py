@@ -1,1 +1,2 @@
 from tests.oracle.postgres import postgres  # noqa: F401
+from tests.protocols import commit_protocol, pytest_generate_tests  # noqa: F401

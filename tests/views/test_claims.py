@@ -11,7 +11,7 @@ from belvedere.views import claim
 from belvedere.views.claim import Claim
 from belvedere.views.deferred import CLAIM_EXPIRY_S, Deferred
 from belvedere.views.group import Unit, work_out
-from belvedere.views.watermarks import members
+from belvedere.views.watermarks import members, watermark
 from tests.views.sql import Store, opened
 from tests.views.test_groups import until
 
@@ -35,7 +35,8 @@ def group(store: Store) -> int:
 
 def settled(store: Store) -> bool:
     with store.db.begin() as reader:
-        return len(members(reader, group(store))) == 2
+        at = watermark(reader, group(store))
+        return len(members(reader, group(store))) == 2 and at == reader.position
 
 
 def additions(store: Store, held: Claim) -> list[claim.Addition]:

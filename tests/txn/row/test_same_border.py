@@ -1,30 +1,20 @@
-"""The tests of transactions and constraints, unchanged, on the row-atomic commit."""
+"""Where the row-atomic commit differs from the batch-atomic one: by name, and on purpose.
+
+Everything else is shown by the tests of transactions themselves, which run on both (tests/protocols
+has the list of those that do not)."""
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from belvedere.config import Config
 from belvedere.database import Database
-from belvedere.errors import Retry, Unsupported
+from belvedere.errors import Retry, Unavailable, Unsupported
 from belvedere.txn.border import SERIALIZABLE
-from tests.txn.shop import column, insert, put, table_of
-from tests.txn.test_constraints import *  # noqa: F403
-from tests.txn.test_transaction import *  # noqa: F403
-
-DIFFERENT = {
-    # SERIALIZABLE is refused by name, see below.
-    "test_write_skew_is_refused_when_serializable_and_allowed_otherwise",
-    "test_a_range_that_was_read_must_not_change",
-    "test_an_empty_range_and_an_absent_row_are_reads_too",
-    "test_changes_outside_what_was_read_do_no_harm",
-    "test_reads_through_an_index_are_validated",
-    "test_a_serializable_reader_that_writes_nothing_never_fails",
-    "test_rollback_to_keeps_locks_and_the_read_set",
-    # A transaction under an older catalog is told to run again, see below.
-    "test_a_unique_index_made_later_is_enforced_on_transactions_under_way",
-}
-for _name in DIFFERENT:
-    del globals()[_name]
+from tests.txn.row.nodes import open_node
+from tests.txn.shop import column, get, insert, put, table_of
 
 
 def test_serializable_is_refused_by_name(shop: Database) -> None:
@@ -40,3 +30,30 @@ def test_a_transaction_under_an_older_catalog_is_told_to_run_again(shop: Databas
     with pytest.raises(Retry, match="catalog changed"):
         txn.commit()
     put(shop, "product", (2, "a"))
+
+
+def test_batches_and_backups_belong_to_other_stores(shop: Database, tmp_path: Path) -> None:
+    with pytest.raises(Unsupported):
+        shop.back_up(tmp_path / "copy")
+    with pytest.raises(Unsupported):
+        shop.store.get(b"x")
+
+
+def test_a_position_nobody_has_taken_does_not_come(shop: Database) -> None:
+    with pytest.raises(Unavailable) as caught:
+        shop.begin(at_least=shop.position + 10, wait_s=0.0)
+    assert caught.value.sqlstate == "57014"
+    assert put(shop, "product", (1, "a")).position == shop.position, "no position was closed"
+
+
+def test_a_token_of_one_node_is_good_on_another() -> None:
+    first = open_node()
+    first.change_schema(lambda edit: edit.create_table(table_of("t", column("id"))))
+    committed = first.run_committed(lambda txn: insert(txn, "t", (1,)))[1]
+    token = first.token(committed.position)
+    second = Database.on_cells(first.engine._opened, Config())  # type: ignore[attr-defined]
+    assert second.store_id == first.store_id
+    with second.begin(at_least=second.position_of(token)) as reader:
+        assert get(reader, "t", 1) == (1,)
+    with pytest.raises(Exception, match="token of another store"):
+        open_node().position_of(token)

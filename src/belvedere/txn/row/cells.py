@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 from belvedere.codec import accumulator
 from belvedere.errors import Corruption, InvalidInput
-from belvedere.kv.cell import Cell, Cells, Mutate, Put
+from belvedere.kv.cell import CELL_BYTES_MAX, Cell, Cells, Mutate, Put
 from belvedere.txn.row import layout
 from belvedere.txn.row.layout import ADD, DELETE, PUT, SET, Record, RowWrite
 
@@ -76,7 +76,20 @@ def put(row: bytes, columns: dict[bytes, bytes | None], born: int = 0) -> RowWri
     for column, value in columns.items():
         if column in RESERVED or value == NULL_CELL or value == b"":
             raise InvalidInput("column or value is reserved", column=column)
+        _require_fits(value or b"")
     return RowWrite(row, PUT, tuple(sorted(columns.items())), born)
+
+
+def _require_fits(value: bytes) -> bytes:
+    """A cell must be refused before the commit: a record that is in the log has to be applied."""
+    if len(value) > CELL_BYTES_MAX:
+        raise InvalidInput(
+            "value is too large for a cell",
+            sqlstate="54000",
+            found=len(value),
+            limit=CELL_BYTES_MAX,
+        )
+    return value
 
 
 def delete(row: bytes) -> RowWrite:
@@ -84,12 +97,12 @@ def delete(row: bytes) -> RowWrite:
 
 
 def add(row: bytes, payload: bytes, amounts: tuple[int, ...]) -> RowWrite:
-    return RowWrite(row, ADD, sum=accumulator.encode(payload, amounts))
+    return RowWrite(row, ADD, sum=_require_fits(accumulator.encode(payload, amounts)))
 
 
 def set_sum(row: bytes, payload: bytes, amounts: tuple[int, ...]) -> RowWrite:
     """Say what the sum is as of the position it is written at, whatever was added before."""
-    return RowWrite(row, SET, sum=accumulator.encode(payload, amounts))
+    return RowWrite(row, SET, sum=_require_fits(accumulator.encode(payload, amounts)))
 
 
 def born_of(row: bytes, marker: bytes) -> int | None:

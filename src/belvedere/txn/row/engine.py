@@ -135,6 +135,7 @@ class CellEngine:
         """The store itself stays open: it belongs to whoever made it."""
         self.visibility.end_waits()
         join()
+        self.commits.shut()
         if self._heart is not None:
             self._heart.stop()
 

@@ -81,6 +81,8 @@ class RowCommit:
         self._settings = settings
         self._catalogs: dict[int, Catalog] = {}
         self._read_at_least = 0
+        self._shut = False
+        self.failed = False  # for good, that is: another try, or another node, may always do it
         self.moved: Callable[[], None] = lambda: None
         self._recent: dict[bytes, int] = {}
         self._mutex = threading.Lock()
@@ -115,6 +117,14 @@ class RowCommit:
         return self.run(sweep.sweep(self.node))
 
     # -- reading ------------------------------------------------------------------------------
+
+    def shut(self) -> None:
+        """Let no commit begin any more."""
+        self._shut = True
+
+    def _require_open(self) -> None:
+        if self._shut:
+            raise Unavailable("the database is closed", sqlstate="08003")
 
     def reach(self, at_least: int) -> bool:
         """Make sure that snapshots from now on hold this position; False when nobody has taken it
@@ -204,6 +214,7 @@ class RowCommit:
 
     def commit(self, intent: Intent) -> Committed:
         require_supported(intent.isolation)
+        self._require_open()
         time = self._clock_us()
         try:
             position = self._commit(intent, time)
@@ -341,6 +352,7 @@ class RowCommit:
         """One record of the log without changes, under the lock of whoever maintains views. State
         of views is written as additions, so that it does not matter who else adds to it."""
         for _ in range(DERIVE_ROUNDS_MAX):
+            self._require_open()
             before = self.newest
             held = Held(self.node.start_attempt(), before.catalog.version)
             try:
