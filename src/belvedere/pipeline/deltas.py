@@ -142,7 +142,8 @@ class Deltas:
     ) -> None:
         assert self.checkpoint is not None
         at = self.checkpoint.position
-        relations = _inputs(views)
+        # All that auxiliary views stand on goes back, not only what these views are made of.
+        relations = _inputs(ready.catalog.views)
         logged = _logged(self.store, self.start, self.end)
         chunks: list[list[RowChange]] = [[] for _ in range(self.count)]
         for change in _net(logged, relations):
@@ -260,10 +261,13 @@ class _Ready:
     def __init__(self, catalog: Catalog, definitions: Definitions) -> None:
         self.catalog = catalog
         self._definitions = definitions
-        self._keeper = Keeper(definitions.bind, self.indexes)
+        self._keeper = Keeper(definitions.bind, self._plain_indexes)
+        self.indexes = self._keeper.indexes
         self.nothing: Reader = _NoRows(catalog)
 
-    def indexes(self, catalog: Catalog, relations: frozenset[int]) -> tuple[Participant, ...]:
+    def _plain_indexes(
+        self, catalog: Catalog, relations: frozenset[int]
+    ) -> tuple[Participant, ...]:
         return index_participants(catalog, relations, self._definitions.compile_expression)
 
     def views(self, ids: Sequence[int]) -> list[View]:

@@ -25,12 +25,11 @@ from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from belvedere import failpoints
 from belvedere.errors import Error, InvalidInput, Unavailable
-from belvedere.execution.spark.failures import meaning_of
+from belvedere.execution.spark.failures import FAILURES, meaning_of
 from belvedere.pipeline import deltas
 from belvedere.pipeline.checkpoint import checkpoint, remove_leftovers, work_directory
 from belvedere.pipeline.inputs import Definitions, encoded_catalog
@@ -214,7 +213,7 @@ class Maintainer:
 def _collected(frame: DataFrame) -> pa.Table:
     try:
         return frame.toArrow()
-    except PySparkException as error:
+    except FAILURES as error:
         raise meaning_of(error) from error
 
 
@@ -325,7 +324,7 @@ def _wait(query: StreamingQuery, stopped: Callable[[], bool]) -> None:
         while not stopped():
             if query.awaitTermination(1):
                 break
-    except PySparkException as error:
+    except FAILURES as error:
         raise meaning_of(error) from error
     finally:
         query.stop()

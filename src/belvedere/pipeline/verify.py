@@ -14,7 +14,6 @@ from decimal import Decimal
 from typing import Any, NamedTuple
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
@@ -25,7 +24,7 @@ from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.context import row_keys
 from belvedere.execution.direct.dependence import walk
-from belvedere.execution.spark.failures import meaning_of
+from belvedere.execution.spark.failures import FAILURES, meaning_of
 from belvedere.execution.spark.frames import Frame, Frames, leaf_number
 from belvedere.execution.spark.lower import Lowering
 from belvedere.execution.spark.operators import Failed, bare_run
@@ -147,7 +146,7 @@ def _compared(inputs: Inputs, at: int) -> Verified:
             return _summed(inputs.view.name, at, rows, tuple(notes))
         finally:
             rows.unpersist()
-    except PySparkException as error:
+    except FAILURES as error:
         raise meaning_of(error) from error
 
 

@@ -4,23 +4,27 @@ from __future__ import annotations
 
 import re
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped]
 from pyspark.errors import PySparkException
 
-from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
+from belvedere.errors import Corruption, Error, InvalidInput, Unavailable, Unsupported
+
+FAILURES = (PySparkException, Py4JError)
+"""What a job ends with: Spark's own error, or (inside a broadcast) that of the bridge to it."""
 
 _OURS = re.compile(r"\[belvedere ([0-9A-Z]{5})\] ([^\n]*)")
 _DATA = re.compile(r"SQLSTATE: (22[0-9A-Z]{3})")
 
 
-def meaning_of(error: PySparkException) -> Error:
+def meaning_of(error: Exception) -> Error:
     """The error of ours that a task raised, Spark's own about a value, or that the job failed."""
     text = str(error)
     found = _OURS.search(text)
     if found is not None:
         sqlstate, message = found[1], found[2]
-        kind = Unsupported if sqlstate == "0A000" else InvalidInput
+        kind = {"0A000": Unsupported, "XX001": Corruption}.get(sqlstate, InvalidInput)
         return kind("a task of the job failed", sqlstate=sqlstate, detail=message[:500])
-    state = error.getSqlState() or ""
+    state = (error.getSqlState() or "") if isinstance(error, PySparkException) else ""
     about_data = _DATA.search(text)
     if state.startswith("22") or about_data:
         chosen = state if state.startswith("22") else about_data[1] if about_data else state

@@ -1,0 +1,269 @@
+"""Backfill: the first fill of many views in one job, with one scan of each base table.
+
+For views made WITH (backfill = 'later'). Their tables are read once, at one position, and kept by
+Spark; the rows of each view's definition are lowered to DataFrames over them; the tasks turn rows
+into the view's state, one exchange by key brings all of a key together, and each task writes what
+it owns as a sorted file, which the store takes in as it is. Then every view catches up from the log
+and is let be read. Writers go on all the while.
+
+A job that dies leaves the views it has not finished waiting; run it again. Those that were finished
+are not done twice.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as f
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
+from belvedere.catalog.relation import compiled_view
+from belvedere.codec import accumulator
+from belvedere.errors import Error, InvalidInput, Unsupported
+from belvedere.execution.spark.failures import FAILURES, meaning_of
+from belvedere.execution.spark.frames import Frame, Frames
+from belvedere.execution.spark.lower import Lowering
+from belvedere.execution.spark.operators import Failed
+from belvedere.execution.spark.types import to_values
+from belvedere.kv.rocksdb import RocksSortedFileWriter
+from belvedere.kv.rocksdb_settings import store_options
+from belvedere.pipeline.checkpoint import work_directory
+from belvedere.pipeline.deltas import Recorder
+from belvedere.pipeline.inputs import (
+    Batches,
+    Definitions,
+    Tables,
+    decoded_catalog,
+    encoded_catalog,
+)
+from belvedere.pipeline.store import Lease, Store
+from belvedere.pipeline.verify import find_view
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.types import Row, SqlType
+from belvedere.views.compile import Compiled, compile_view
+from belvedere.views.grouping import entries, entry_function
+from belvedere.views.keep import pinned
+from belvedere.views.source import ENVIRONMENT
+
+_STATE = "view int, key binary, value binary"
+_FILES = "view int, file string, rows bigint"
+
+
+class Filled(NamedTuple):
+    view: str
+    rows: int
+    files: int
+    snapshot: int
+    position: int
+
+
+class Inputs(NamedTuple):
+    """Everything that decides what a backfill makes, and where its files go."""
+
+    spark: SparkSession
+    store: Store
+    views: tuple[View, ...]
+    lease: Lease
+    objects: tuple[bytes, ...]
+    definitions: Definitions
+    partitions: int
+    directory: Path
+    native: bool = True
+
+
+def run(
+    spark: SparkSession,
+    store: Store,
+    names: Sequence[str],
+    definitions: Definitions,
+    *,
+    partitions: int | None = None,
+    progress: Callable[[str], None] = lambda _: None,
+) -> Iterator[Filled]:
+    """Fill these views; each is given when it can be read."""
+    parts = partitions or spark.sparkContext.defaultParallelism
+    views = _wanted(store, names)
+    found = store.ask("fill_begin", views=[view.id for view in views])
+    lease = Lease(found["lease"], found["position"])
+    directory = work_directory(store) / f"backfill-{secrets.token_hex(8)}"
+    directory.mkdir()
+    try:
+        objects = encoded_catalog(store, lease)
+        inputs = Inputs(spark, store, views, lease, objects, definitions, parts, directory)
+        files = _made(inputs, progress)
+        for view in views:
+            mine = [(name, rows) for id_, name, rows in files if id_ == view.id]
+            reached = store.ask(
+                "fill_finish",
+                view=view.id,
+                position=lease.position,
+                files=[name for name, _ in mine],
+            )
+            rows = sum(count for _, count in mine)
+            yield Filled(view.name, rows, len(mine), lease.position, int(reached))
+    finally:
+        store.release(lease)
+        shutil.rmtree(directory, ignore_errors=True)
+
+
+def _wanted(store: Store, names: Sequence[str]) -> tuple[View, ...]:
+    lease = store.lease()
+    try:
+        catalog = decoded_catalog(encoded_catalog(store, lease))
+    finally:
+        store.release(lease)
+    found = [find_view(catalog, name) for name in names]
+    views = tuple({view.id: view for view in found}.values())
+    if not views:
+        raise InvalidInput("no view is named", sqlstate="22023")
+    return views
+
+
+def _made(inputs: Inputs, progress: Callable[[str], None]) -> list[tuple[int, str, int]]:
+    """The files of all views: view, file, rows. Once more in Python, should a value be beyond
+    Spark's own types."""
+    progress("state of " + ", ".join(view.name for view in inputs.views))
+    try:
+        return _collected(inputs)
+    except (InvalidInput, Unsupported):
+        return _collected(inputs._replace(native=False))
+
+
+def _collected(inputs: Inputs) -> list[tuple[int, str, int]]:
+    frames = Frames(inputs.spark, ENVIRONMENT, digits=not inputs.native)
+    catalog = decoded_catalog(inputs.objects)
+    tables = Tables(frames, inputs.store, inputs.lease, catalog, inputs.partitions)
+    try:
+        found = build(inputs, tables, catalog).collect()
+    except FAILURES as error:
+        raise meaning_of(error) from error
+    finally:
+        tables.unpersist()
+    return [(row["view"], row["file"], row["rows"]) for row in found]
+
+
+# -- the job ---------------------------------------------------------------------------------------
+
+
+def build(inputs: Inputs, tables: Tables, catalog: Catalog) -> DataFrame:
+    """Columns view, file, rows: the sorted files that hold the state of all views."""
+    compiled = {view.id: _compiled(inputs, catalog, view) for view in inputs.views}
+    if len(inputs.views) > 1:
+        tables.share(_slots(one.tree.plan for one in compiled.values()))
+    lowering = Lowering(tables.frames, tables.leaf, inputs.native)
+    parts = []
+    for view in inputs.views:
+        frame = lowering.rows(compiled[view.id].tree.plan)
+        step = StateOf(view.id, inputs.objects, compiled[view.id].group, frame.types, frame.names)
+        parts.append(_state(frame, step))
+    union = parts[0]
+    for part in parts[1:]:
+        union = union.union(part)
+    owned = union.repartition(inputs.partitions, f.col("view"), f.col("key"))
+    return owned.mapInArrow(SortedFiles(str(inputs.directory)), _FILES)
+
+
+def _compiled(inputs: Inputs, catalog: Catalog, view: View) -> Compiled:
+    return compile_view(inputs.definitions.bind(pinned(catalog, view), view.definition))
+
+
+def _state(frame: Frame, step: StateOf) -> DataFrame:
+    return frame.data.mapInArrow(step, _STATE)
+
+
+def _slots(plans: Iterator[n.Node]) -> dict[int, set[int]]:
+    """What all plans together need of each table."""
+    wanted: dict[int, set[int]] = {}
+    for plan in plans:
+        for one in transform.walk(plan):
+            if isinstance(one, n.Scan):
+                wanted.setdefault(one.relation, set()).update(one.slots)
+    return wanted
+
+
+@dataclass(frozen=True, slots=True)
+class StateOf:
+    """In a task: rows of a view's tree as what they add to its state."""
+
+    view: int
+    objects: tuple[bytes, ...]
+    group: Any
+    types: tuple[SqlType, ...]
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        catalog = decoded_catalog(self.objects)
+        stored = compiled_view(catalog, self.view)
+        entry_of = entry_function(catalog, self.group)
+        sums: dict[Row, list[int]] = {}
+        try:
+            for batch in batches:
+                weighted = ((row, 1) for row in self._rows(batch))
+                for group, amounts, _ in entries(entry_of, weighted):
+                    known = sums.get(group)
+                    if known is None:
+                        sums[group] = list(amounts)
+                    else:
+                        for at, amount in enumerate(amounts):
+                            known[at] += amount
+        except Error as error:
+            raise Failed(error) from None
+        recorder = Recorder()  # groups that are one key and look different meet here
+        for group, total in sums.items():
+            recorder.add(stored.key.encode(group), stored.payload.encode(group), tuple(total))
+        kept = [(k, accumulator.encode(*state)) for k, state in recorder.sums.items()]
+        if kept:
+            keys, values = zip(*kept)
+            yield pa.RecordBatch.from_arrays(
+                [
+                    pa.array([self.view] * len(kept), pa.int32()),
+                    pa.array(keys, pa.binary()),
+                    pa.array(values, pa.binary()),
+                ],
+                names=["view", "key", "value"],
+            )
+
+    def _rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
+        columns = [to_values(batch.column(name), one) for name, one in zip(self.names, self.types)]
+        return zip(*columns) if columns else iter([()] * batch.num_rows)
+
+
+@dataclass(frozen=True, slots=True)
+class SortedFiles:
+    """In the task that owns these keys: what all of them add up to, as one sorted file a view. An
+    attempt that is not the one Spark keeps leaves files that nobody takes in."""
+
+    directory: str
+
+    def __call__(self, batches: Batches) -> Batches:
+        by_view: dict[int, Recorder] = {}
+        for batch in batches:
+            columns = (batch.column(name).to_pylist() for name in ("view", "key", "value"))
+            for view, key, value in zip(*columns):
+                by_view.setdefault(view, Recorder()).add(key, *accumulator.decode(value))
+        written = [(view, *self._file(view, by_view[view])) for view in sorted(by_view)]
+        if written:
+            views, files, rows = zip(*written)
+            arrays = [
+                pa.array(views, pa.int32()),
+                pa.array(files, pa.utf8()),
+                pa.array(rows, pa.int64()),
+            ]
+            yield pa.RecordBatch.from_arrays(arrays, names=["view", "file", "rows"])
+
+    def _file(self, view: int, recorder: Recorder) -> tuple[str, int]:
+        path = Path(self.directory) / f"{view}-{secrets.token_hex(8)}.sst"
+        writer = RocksSortedFileWriter(path, store_options(create=False, salvage=False))
+        for key in sorted(recorder.sums):
+            writer.put(key, accumulator.encode(*recorder.sums[key]))
+        writer.finish()
+        return str(path), len(recorder.sums)

@@ -1,0 +1,169 @@
+"""The law of views with a third driver: immediate, deferred and Spark keep the very same rows.
+
+Each generated view is made three times. After every batch of random transactions the deferred one
+is brought forward by the local maintenance, the third by Spark; then the stored state of all three
+is compared, amount for amount, and at the end each is recomputed by Spark (`pipeline.verify`).
+
+    python -m tests.pipeline.spark_laws --cases 12 --views 5 --batches 10 --seed 1
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from belvedere.catalog.model import View
+from belvedere.database import Database
+from belvedere.errors import InvalidInput
+from belvedere.interfaces import stores
+from belvedere.pipeline import maintain, verify
+from belvedere.pipeline.inputs import Definitions
+from belvedere.pipeline.store import Store
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.session import Session
+from belvedere.session.views import bind_definition
+from tests.properties.views.cases import random_case
+from tests.properties.views.histories import Case
+from tests.properties.views.law import stored_state
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFINITIONS = Definitions(bind_definition, compile_table_expression)
+STEPS_PER_BATCH = 3
+PREFIX_BYTES = 5
+KINDS = {
+    "": "",
+    "_later": "WITH (maintenance = 'deferred')",
+    "_spark": "WITH (maintenance = 'deferred', max_lag = '10 s')",
+}
+"""What is added to a view's name, and how it is made."""
+
+
+@dataclass(slots=True)
+class Counts:
+    views: int = 0
+    batches: int = 0
+    compared: int = 0
+    verified: int = 0
+    in_python: set[str] = field(default_factory=set)
+
+
+@contextmanager
+def opened(directory: Path) -> Iterator[tuple[Database, Session]]:
+    """A store of this process that others reach by its socket."""
+    store = stores.acquire(
+        str(directory), "off", create=True, accept_data_loss=False, memory_limit_mb=256
+    )
+    session = Session(store.shared)
+    try:
+        yield store.database, session
+    finally:
+        session.close()
+        stores.release(store)
+
+
+def run_case(spark: SparkSession, case: Case, directory: Path, counts: Counts) -> None:
+    with opened(directory) as (database, session):
+        for statement in case.tables:
+            session.execute(statement)
+        for statement in case.first:
+            attempt(session, (statement,))
+        names = create_views(session, case)
+        counts.views += len(names)
+        store = Store.of(str(directory))
+        wait_for_groups(store, names)
+        spark_views = [f"{name}_spark" for name in names]
+        job = maintain.Maintainer(spark, store, DEFINITIONS, "law", 2)
+        job.take(spark_views)
+        for at in range(0, len(case.steps), STEPS_PER_BATCH):
+            for step in case.steps[at : at + STEPS_PER_BATCH]:
+                attempt(session, step.statements, commit=step.commit)
+            job.step()
+            for name in names:
+                session.execute(f"REFRESH MATERIALIZED VIEW {name}_later")
+            compare(database, names, f"seed {case.seed}, after step {at + STEPS_PER_BATCH}")
+            counts.batches += 1
+            counts.compared += len(names)
+        for found in verify.run(spark, job.store, spark_views, DEFINITIONS, partitions=2):
+            assert found.ok, f"seed {case.seed}: {found}"
+            counts.verified += 1
+            counts.in_python.update(found.in_python)
+        job.release()
+
+
+def create_views(session: Session, case: Case) -> list[str]:
+    """Each view in all three ways."""
+    made: list[str] = []
+    for view in case.views:
+        name, text = str(view["name"]), str(view["text"])
+        for suffix, options in KINDS.items():
+            query = text
+            for earlier in made:
+                query = query.replace(f"{earlier} ", f"{earlier}{suffix} ")
+            session.execute(f"CREATE MATERIALIZED VIEW {name}{suffix} {options} AS {query}")
+        made.append(name)
+    return made
+
+
+def wait_for_groups(store: Store, names: list[str]) -> None:
+    """A new view joins its group when both are at one position."""
+    deadline = time.monotonic() + 60
+    while sum(len(group["views"]) for group in store.ask("groups")) < 2 * len(names):
+        assert time.monotonic() < deadline, "the views did not join their groups"
+        time.sleep(0.01)
+
+
+def attempt(session: Session, statements: tuple[str, ...], *, commit: bool = True) -> None:
+    """A transaction; one that the database refuses leaves nothing."""
+    try:
+        session.execute("BEGIN")
+        for statement in statements:
+            session.execute(statement)
+        session.execute("COMMIT" if commit else "ROLLBACK")
+    except InvalidInput:
+        session.execute("ROLLBACK")
+
+
+def compare(database: Database, names: list[str], where: str) -> None:
+    with database.begin() as reader:
+        for name in names:
+            states: dict[str, Any] = {}
+            for suffix in KINDS:
+                view = reader.catalog.expect(View, name + suffix)
+                found = stored_state(reader, view)
+                states[suffix] = {key[PREFIX_BYTES:]: value for key, value in found.items()}
+            first, *others = KINDS
+            for other in others:
+                assert states[other] == states[first], f"{where}: {name}{other} differs"
+
+
+def main() -> None:
+    from belvedere.pipeline.session import session, settings_for
+
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--cases", type=int, default=12)
+    parser.add_argument("--views", type=int, default=5)
+    parser.add_argument("--batches", type=int, default=10)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    counts = Counts()
+    with session("local[2]", "belvedere laws", settings_for(2)) as spark:
+        for seed in range(options.seed, options.seed + options.cases):
+            case = random_case(seed, options.views, options.batches * STEPS_PER_BATCH)
+            with tempfile.TemporaryDirectory() as directory:
+                run_case(spark, case, Path(directory) / "law.db", counts)
+            print(f"seed {seed}: {counts.views} views, {counts.batches} batches so far", flush=True)
+    print(f"{counts.compared} states compared, {counts.verified} views recomputed, 0 differences")
+    for reason in sorted(counts.in_python):
+        print(f"  in Python: {reason}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""Views filled by Spark: many in one job, beside writers, and begun anew after a failure."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+import belvedere
+from belvedere.errors import InvalidInput
+from belvedere.interfaces.dbapi import Connection, OperationalError
+from belvedere.pipeline import backfill
+from belvedere.pipeline.inputs import Definitions
+from belvedere.pipeline.store import Store
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.views import bind_definition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFINITIONS = Definitions(bind_definition, compile_table_expression)
+VIEWS = {
+    "totals": "SELECT kind, count(*) AS n, sum(price) AS total, avg(weight) AS w FROM items"
+    " GROUP BY kind",
+    "joined": "SELECT i.id, k.name FROM items i JOIN kinds k ON k.id = i.kind WHERE i.price > 2",
+    "ranked": "SELECT kind, id, rank() OVER (PARTITION BY kind ORDER BY price) AS r FROM items",
+    "empty": "SELECT id FROM items WHERE id < 0",
+}
+
+
+@pytest.fixture
+def items(connection: Connection) -> Connection:
+    connection.execute("CREATE TABLE kinds (id int PRIMARY KEY, name text)")
+    connection.execute(
+        "CREATE TABLE items (id int PRIMARY KEY, kind int, price numeric(8,2), weight real)"
+    )
+    for i in range(6):
+        connection.execute("INSERT INTO kinds VALUES (?, ?)", (i, f"kind {i}"))
+    for i in range(60):
+        connection.execute("INSERT INTO items VALUES (?, ?, ?, ?)", (i, i % 7, i % 11, i / 3))
+    for number, (name, query) in enumerate(VIEWS.items()):
+        kind = "deferred" if number % 2 else "immediate"
+        connection.execute(
+            f"CREATE MATERIALIZED VIEW {name}"
+            f" WITH (maintenance = '{kind}', backfill = 'later') AS {query}"
+        )
+    return connection
+
+
+def rows(connection: Connection, text: str) -> list[Any]:
+    return sorted(connection.execute(text).fetchall(), key=repr)
+
+
+def require_right(connection: Connection) -> None:
+    for name, query in VIEWS.items():
+        assert rows(connection, f"SELECT * FROM {name}") == rows(connection, query), name
+
+
+def test_views_are_filled_in_one_job_beside_writers(
+    spark: SparkSession, shop: Path, items: Connection
+) -> None:
+    with pytest.raises(OperationalError, match="cannot be read"):
+        items.execute("SELECT * FROM totals").fetchall()
+    wrote: list[str] = []
+
+    def write(what: str) -> None:
+        """The position is held by now, and nothing is read yet."""
+        wrote.append(what)
+        items.execute("UPDATE items SET price = price + 1, kind = 0 WHERE id < 5")
+        items.execute("DELETE FROM items WHERE id = 10")
+        items.execute("INSERT INTO items VALUES (100, 1, 5, 0.1)")
+
+    store = Store.of(str(shop))
+    done = list(backfill.run(spark, store, list(VIEWS), DEFINITIONS, progress=write))
+    assert wrote
+    assert [one.view for one in done] == list(VIEWS)
+    assert all(one.snapshot < one.position for one in done), "they caught up with what came"
+    require_right(items)
+    items.execute("DELETE FROM items WHERE id = 20")
+    require_right(items)
+    with pytest.raises(InvalidInput, match="filled already"):
+        list(backfill.run(spark, store, ["totals"], DEFINITIONS))
+    assert list((shop / "pipeline").iterdir()) == []
+
+
+def test_a_job_that_failed_is_begun_anew(
+    spark: SparkSession, shop: Path, connection: Connection, items: Connection
+) -> None:
+    store = Store.of(str(shop))
+    job = backfill.run(spark, store, ["totals", "joined"], DEFINITIONS)
+    assert next(job).view == "totals"
+    job.close()  # it ends between two views
+    items.execute("UPDATE items SET price = 0 WHERE id = 1")
+    (done,) = backfill.run(spark, store, ["joined"], DEFINITIONS)
+    assert done.view == "joined"
+    assert rows(items, "SELECT * FROM totals") == rows(items, VIEWS["totals"])
+    assert rows(items, "SELECT * FROM joined") == rows(items, VIEWS["joined"])
+
+
+def test_a_view_still_waits_after_a_restart(tmp_path: Path) -> None:
+    place = str(tmp_path / "shop.db")
+    with belvedere.connect(place, durability="off", autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY)")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW v WITH (backfill = 'later') AS SELECT id FROM t"
+        )
+    with belvedere.connect(place, durability="off", autocommit=True) as connection:
+        with pytest.raises(OperationalError, match="cannot be read"):
+            connection.execute("SELECT * FROM v")
+        connection.execute("DROP MATERIALIZED VIEW v")
+
+
+def test_only_files_of_a_job_are_taken_in(shop: Path, items: Connection, tmp_path: Path) -> None:
+    store = Store.of(str(shop))
+    lease = store.lease()
+    foreign = tmp_path / "foreign.sst"
+    foreign.write_bytes(b"x")
+    catalog = backfill.decoded_catalog(backfill.encoded_catalog(store, lease))
+    view = backfill.find_view(catalog, "totals")
+    begun = store.ask("fill_begin", views=[view.id])
+    with pytest.raises(InvalidInput, match="not a file of a job"):
+        store.ask("fill_finish", view=view.id, position=begun["position"], files=[str(foreign)])

@@ -1,0 +1,41 @@
+"""Immediate == deferred == Spark, over generated views: a seeded part of `make pipeline-laws`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from belvedere.errors import Corruption
+from tests.pipeline.spark_laws import STEPS_PER_BATCH, Counts, run_case
+from tests.properties.views.cases import random_case
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+VIEWS, BATCHES = 5, 4
+SEEDS = (1, 2, 3)
+
+
+@pytest.mark.parametrize("seed", SEEDS)
+def test_spark_keeps_the_rows_that_the_other_drivers_keep(
+    spark: SparkSession, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belvedere.pipeline.maintain.SMALL_STRETCH", 0)
+    counts = Counts()
+    case = random_case(seed, VIEWS, BATCHES * STEPS_PER_BATCH)
+    run_case(spark, case, tmp_path / "law.db", counts)
+    assert counts.views == VIEWS
+    assert counts.batches == BATCHES
+    assert counts.verified == VIEWS
+
+
+def test_a_planted_bug_in_the_tasks_breaks_the_law(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The comparison can fail: views that add twice in Spark's workers only are caught."""
+    monkeypatch.setitem(spark.sparkContext.environment, "BELVEDERE_PLANTED", "view_delta_twice")
+    case = random_case(SEEDS[0], 2, BATCHES * STEPS_PER_BATCH)
+    with pytest.raises((AssertionError, Corruption), match=r"_spark differs|failed|fewer"):
+        run_case(spark, case, tmp_path / "law.db", Counts())
