@@ -117,3 +117,32 @@ def test_a_stream_into_a_table_writes_every_batch_once(
     shutil.rmtree(checkpoint / "commits")
     run_to_end(frame, checkpoint, lambda writer: writer.format("belvedere"), **target)
     assert connection.execute("SELECT * FROM copy ORDER BY id").fetchall() == expected
+
+
+@pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
+def test_a_view_is_followed_row_by_row(
+    spark: SparkSession, shop: Path, connection: Connection, tmp_path: Path, maintenance: str
+) -> None:
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, k int)")
+    connection.execute(
+        f"CREATE MATERIALIZED VIEW v WITH (maintenance = '{maintenance}', keep_changes = '1000')"
+        " AS SELECT k, count(*) AS n FROM t GROUP BY k"
+    )
+    frame = changes(spark, shop, "v").select("position", "weight", "row.k", "row.n")
+    batches: list[list[tuple[Any, ...]]] = []
+    run_to_end(frame, tmp_path / "checkpoint", collected(batches))
+    assert [row for batch in batches for row in batch] == []
+    store = Store.of(str(shop))
+    total: list[tuple[int, int, int]] = []
+    for statement in ("INSERT INTO t VALUES (1, 7), (2, 7), (3, 8)", "DELETE FROM t WHERE id = 1"):
+        connection.execute(statement)
+        connection.execute("REFRESH MATERIALIZED VIEW v")
+        run_to_end(frame, tmp_path / "checkpoint", collected(batches))
+    assert store.view_position("v") == store.position()
+    found = [row[1:] for batch in batches for row in batch]
+    total = sorted(row[1:] for row in found for _ in range(max(row[0], 0)))
+    for weight, *row in found:
+        if weight < 0:
+            total.remove(tuple(row))
+    assert total == [(7, 1), (8, 1)]
+    assert found.count((-1, 7, 2)) == 1

@@ -2,8 +2,8 @@
 
 Options: `database` (the store's directory), one of `table`, `view` and `query`; `position` (by
 default the newest), `columns` (comma-separated: Spark does not tell a Python source which ones it
-needs), `partitions`. Or `changes` (a table, or `*`) with `after` and `through`: a stretch of the
-log.
+needs), `partitions`. Or `changes` (a table or view, or `*`) with `after` and `through`: a stretch
+of the log.
 
 Which process does what, and so what must pickle: `schema`, and `pushFilters` with `partitions`, run
 in a planner process; `read` runs in a task. None of them is the driver. The planner takes a lease
@@ -24,7 +24,7 @@ from belvedere.errors import InvalidInput
 from belvedere.pipeline.shapes import for_spark, spark_schema
 from belvedere.pipeline.source_filters import pushed
 from belvedere.pipeline.store import Filter, Lease, Relation, Split, Store, relation_of, store_of
-from belvedere.pipeline.stream import EVERYTHING, StreamReader, Stretch, stretches
+from belvedere.pipeline.stream import StreamReader, Stretch, stretches
 from belvedere.pipeline.write import BatchWriter, StreamWriter, refuse_overwrite, target_of
 
 PARTITIONS_DEFAULT = 8
@@ -41,14 +41,14 @@ class BelvedereSource(DataSource):
     def schema(self) -> StructType:
         store = store_of(self.options)
         if CHANGES in self.options:
-            return spark_schema(store.describe_changes(changes_of(self.options)))
+            return spark_schema(store.describe_changes(self.options[CHANGES]).schema)
         return spark_schema(store.describe(relation_of(self.options)).schema)
 
     def reader(self, schema: StructType) -> Reader | LogReader:
         if CHANGES in self.options:
             return LogReader(
                 store_of(self.options),
-                changes_of(self.options),
+                self.options[CHANGES],
                 after=number_option(self.options, "after"),
                 through=number_option(self.options, "through"),
                 partitions=number_option(self.options, "partitions") or PARTITIONS_DEFAULT,
@@ -135,14 +135,14 @@ class LogReader(DataSourceReader):
     def __init__(
         self,
         store: Store,
-        changes: str | None,
+        changes: str,
         *,
         after: int | None,
         through: int | None,
         partitions: int,
     ) -> None:
         self._store = store
-        self._changes = changes
+        self._followed = store.describe_changes(changes)
         self._after = after
         self._through = through
         self._partitions = partitions
@@ -154,18 +154,17 @@ class LogReader(DataSourceReader):
         identity = self._store.identity()
         after = identity.first - 1 if self._after is None else self._after
         through = identity.position if self._through is None else self._through
-        return stretches(after, through, self._partitions)
+        count = self._partitions
+        if self._followed.kind == "view":
+            reached, count = self._store.view_position(self._followed.name), 1
+            after = reached if self._after is None else after
+            through = reached if self._through is None else through
+        return stretches(after, through, count)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Stretch)
-        return map(
-            for_spark, self._store.changes(self._changes, partition.after, partition.through)
-        )
-
-
-def changes_of(options: Mapping[str, str]) -> str | None:
-    """The table or view whose changes are wanted; None for the whole log."""
-    return None if options[CHANGES] == EVERYTHING else options[CHANGES]
+        changes = self._store.follow(self._followed, partition.after, partition.through)
+        return map(for_spark, changes)
 
 
 def number_option(options: Mapping[str, str], name: str) -> int | None:

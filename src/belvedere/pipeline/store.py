@@ -75,6 +75,14 @@ class Identity(NamedTuple):
     first: int
 
 
+class Followed(NamedTuple):
+    """Whose changes are read: of a table, a view, or the whole log."""
+
+    kind: Literal["table", "view", "log"]
+    name: str
+    schema: pa.Schema
+
+
 class Outcome(NamedTuple):
     """What a statement did. `rows` is None for one that gives none."""
 
@@ -155,12 +163,29 @@ class Store:
 
     # -- the log ------------------------------------------------------------------------------
 
-    def describe_changes(self, table: str | None) -> pa.Schema:
-        return pa.ipc.read_schema(pa.py_buffer(self.ask("describe_changes", table=table)))
+    def describe_changes(self, of: str) -> Followed:
+        """What the changes of a table, a view, or (`*`) the whole log look like."""
+        found = self.ask("describe_changes", of=of)
+        schema = pa.ipc.read_schema(pa.py_buffer(found["schema"]))
+        return Followed(found["kind"], of, schema)
+
+    def follow(self, followed: Followed, after: int, through: int) -> Iterator[pa.RecordBatch]:
+        """The changes with after < position <= through."""
+        if followed.kind == "view":
+            return self.view_changes(followed.name, after, through)
+        return self.changes(followed.name if followed.kind == "table" else None, after, through)
 
     def changes(self, table: str | None, after: int, through: int) -> Iterator[pa.RecordBatch]:
         """after < position <= through, of one table or (None) of all."""
         return self.fetch("changes", table=table, after=after, through=through)
+
+    def view_changes(self, view: str, after: int, through: int) -> Iterator[pa.RecordBatch]:
+        """A view's own changes: position, weight, row. They are kept from the first asking on."""
+        return self.fetch("view_changes", view=view, after=after, through=through)
+
+    def view_position(self, view: str) -> int:
+        """Up to where a view's changes can be read."""
+        return int(self.ask("view_position", view=view))
 
     def reach(self, after: int, rows: int, table: str | None = None) -> int:
         """The last position up to which there are at most so many changes after `after`; always one

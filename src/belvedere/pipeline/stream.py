@@ -1,8 +1,8 @@
 """`spark.readStream.format("belvedere")`: the change log as a stream.
 
 Options: `database`; `changes`, the name of a table or view, or `*` for the whole log; `position`,
-after which the stream begins when there is no checkpoint yet (by default where the log is then);
-`maxRowsPerTrigger`; `partitions`, into which a batch of many positions is cut.
+after which the stream begins when there is no checkpoint yet (by default where the log or view is
+then); `maxRowsPerTrigger`; `partitions`, into which a batch of many positions is cut.
 
 An offset is (store, incarnation, position). A checkpoint of another store is refused, and one of a
 store that has lost its end since: its positions mean other changes now.
@@ -31,7 +31,6 @@ from belvedere.pipeline.shapes import for_spark
 from belvedere.pipeline.store import Identity, Store
 
 POSITIONS_PER_PART_MIN = 1000
-EVERYTHING = "*"
 
 
 @dataclass
@@ -53,7 +52,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         partitions: int,
     ) -> None:
         self._store = store
-        self._of = None if changes == EVERYTHING else changes
+        self._followed = store.describe_changes(changes)
         self._position = position
         self._rows_max = rows_max
         self._partitions = partitions
@@ -63,7 +62,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
 
     def initialOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         identity = self._store.identity()
-        position = identity.position if self._position is None else self._position
+        position = self._reached(identity) if self._position is None else self._position
         if not identity.first - 1 <= position <= identity.position:
             raise InvalidInput(
                 "position is not in the log",
@@ -82,28 +81,35 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> dict[str, Any]:
         identity = self._store.identity()
         after = _position_of(start, identity)
-        through = identity.position if self._target is None else max(self._target, after)
+        through = max(self._reached(identity) if self._target is None else self._target, after)
         if isinstance(limit, ReadMaxRows) and through > after:
-            through = min(through, self._store.reach(after, limit.max_rows, self._of))
+            through = min(through, self._store.reach(after, limit.max_rows))
         return _offset(identity, through)
 
     def reportLatestOffset(self) -> dict[str, Any]:  # noqa: N802 (Spark's name)
         identity = self._store.identity()
-        return _offset(identity, identity.position)
+        return _offset(identity, self._reached(identity))
 
     def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802 (Spark's name)
-        self._target = self._store.position()
+        self._target = self._reached(self._store.identity())
+
+    def _reached(self, identity: Identity) -> int:
+        """Up to where there are changes now: a deferred view is behind the log."""
+        if self._followed.kind == "view":
+            return self._store.view_position(self._followed.name)
+        return identity.position
 
     # -- rows ---------------------------------------------------------------------------------
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
         identity = self._store.identity()
         after, through = _position_of(start, identity), _position_of(end, identity)
-        return stretches(after, through, self._partitions)
+        count = 1 if self._followed.kind == "view" else self._partitions
+        return stretches(after, through, count)
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         assert isinstance(partition, Stretch)
-        changes = self._store.changes(self._of, partition.after, partition.through)
+        changes = self._store.follow(self._followed, partition.after, partition.through)
         return map(for_spark, changes)
 
     def commit(self, end: dict[str, Any]) -> None:

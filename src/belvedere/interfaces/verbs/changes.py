@@ -7,18 +7,22 @@ stored: key, old and new row in bytes, with the number and name of the relation.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.codec.record import HEADER_BYTES
 from belvedere.errors import InvalidInput
-from belvedere.interfaces.verbs.relations import Named, named
+from belvedere.interfaces.verbs import view_changes
+from belvedere.interfaces.verbs.relations import Named, named, split_name
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
 
+EVERYTHING = "*"
 KINDS = pa.array([None, "insert", "update", "delete"])
 _HEAD = [
     pa.field("position", pa.int64(), nullable=False),
@@ -50,11 +54,17 @@ def table_schema(found: Named) -> pa.Schema:
     )
 
 
-def describe_changes(peer: Peer, arguments: Arguments) -> bytes:
-    """The schema of `changes`."""
-    if not arguments.has("table"):
-        return bytes(LOG_SCHEMA.serialize())
-    return bytes(table_schema(named(peer.database.catalog, arguments)).serialize())
+def describe_changes(peer: Peer, arguments: Arguments) -> dict[str, Any]:
+    """The schema of the changes `of` a table, a view, or (`*`) the whole log, and which it is."""
+    of, catalog = arguments.text("of"), peer.database.catalog
+    if of == EVERYTHING:
+        return {"kind": "log", "schema": bytes(LOG_SCHEMA.serialize())}
+    schema, name = split_name(catalog, of)
+    if isinstance(catalog.find(name, schema), View):
+        found = named(catalog, Arguments({"view": of}))
+        return {"kind": "view", "schema": bytes(view_changes.schema_of(found).serialize())}
+    found = named(catalog, Arguments({"table": of}))
+    return {"kind": "table", "schema": bytes(table_schema(found).serialize())}
 
 
 def changes(peer: Peer, arguments: Arguments) -> Stream:
