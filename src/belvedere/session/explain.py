@@ -7,23 +7,18 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.graph import root_table
-from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import Unsupported
 from belvedere.execution.choose import Tier
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
 from belvedere.plan.printer import print_plan
-from belvedere.session import reading, views
+from belvedere.session import priced, reading
 from belvedere.session.prepared import Prepared
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
 from belvedere.sql import statements as s
 from belvedere.types import TEXT, Row
-from belvedere.views.compile import compile_view
-from belvedere.views.explain import explained
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -41,7 +36,7 @@ class _Measure:
 def run(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Result:
     data = statement.statement
     if isinstance(data, d.MaintainView | d.CreateMaterializedView):
-        lines = view_lines(session, data)
+        lines = priced.view_lines(session, data)
         return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
     if not isinstance(data, s.DataPlan):
         raise Unsupported(f"EXPLAIN of {type(data).__name__}")
@@ -53,6 +48,7 @@ def run(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Re
         started = time.perf_counter()
         session.run_data(entry, parameters)
         lines.append(f"execution time: {(time.perf_counter() - started) * 1000:.3f} ms")
+        lines += getattr(entry.rows, "notes", ())
 
     estimate = session.shared.estimator(session.catalog)
 
@@ -69,28 +65,8 @@ def run(session: Session, statement: s.Explain, parameters: Sequence[Any]) -> Re
     if choice.tier is Tier.DUCKDB:
         lines += _parts(session, data, parameters)
     lines += reading.explained(session, entry)
-    lines += _writes(session.catalog, data.plan)
+    lines += priced.write_lines(session, data.plan)
     return Result("EXPLAIN", PLAN, [(line,) for line in lines], len(lines))
-
-
-def view_lines(session: Session, statement: d.MaintainView | d.CreateMaterializedView) -> list[str]:
-    """How a view is kept, or would be, and what it makes each write do."""
-    catalog, keeper, name = session.catalog, session.host.keeper, statement.name
-    if isinstance(statement, d.CreateMaterializedView):
-        compiled = compile_view(views.bind_definition(catalog, statement.query))
-        given = dict(statement.options).get("maintenance", Maintenance.IMMEDIATE.value)
-        head = f"view {name.name} would be {given}"
-    else:
-        view = catalog.expect(View, name.name, name.schema or "public")
-        compiled = keeper.compiled(catalog, view)
-        head = f"view {name.name} is {view.maintenance.value}"
-    wishes = [
-        f"index to be made on {table.name} "
-        f"({', '.join(table.columns[slot].name for slot in wish.slots)})"
-        for wish in keeper.wishes_of(catalog, compiled)
-        for table in (catalog.table(wish.relation),)
-    ]
-    return [head, *explained(catalog, compiled), *wishes]
 
 
 def _prepared(
@@ -132,24 +108,3 @@ def _parts(session: Session, data: s.DataPlan, parameters: Sequence[Any]) -> lis
     lines = [f"duckdb: {text}" for text in report.statements]
     lines += [f"reads {name}: {source}" for name, source in report.reads.items()]
     return lines + [f"python: {reason}" for reason in report.reasons]
-
-
-def _writes(catalog: Catalog, node: n.Node) -> list[str]:
-    """What a write locks and touches."""
-    while isinstance(node, n.With):
-        node = node.body
-    if not isinstance(node, n.Insert | n.Update | n.Delete):
-        return []
-    table = catalog.table(node.relation)
-    root = root_table(catalog, table)
-    lines = [f"locks: root key of {root.name}, one per row"]
-    lines.append("key reads: the primary key of each row")
-    for index in catalog.indexes_of(table.id):
-        lines.append(f"index: {index.name}{' unique' if index.unique else ''}")
-    for view in catalog.views_over(table.id):
-        if view.maintenance is Maintenance.IMMEDIATE:
-            lines.append(f"view: {view.name}")
-    for key in table.foreign_keys:
-        if key.enforced:
-            lines.append(f"check at commit: foreign key {key.name}")
-    return lines

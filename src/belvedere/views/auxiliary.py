@@ -27,6 +27,7 @@ from belvedere.execution.run import Rows
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
+from belvedere.plan.expression_printer import print_expression
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Function
 from belvedere.types import TEXT, Kind
@@ -36,7 +37,7 @@ from belvedere.views.grow import tree_of
 from belvedere.views.linear import FLOATS, Group, linear
 from belvedere.views.normal import columns_of
 from belvedere.views.source import nothing_run
-from belvedere.views.tree import Apply, Core, Input, Map, Recompute, Tree, Union
+from belvedere.views.tree import Apply, Core, Input, Map, Recompute, Tree, Union, Whole
 
 UNKEYED = (Kind.JSON, Kind.ARRAY)
 DISGUISED = (*FLOATS, Kind.CHAR, Kind.INTERVAL)
@@ -92,7 +93,7 @@ def auxiliaries_of(tree: Tree) -> tuple[Auxiliary, ...]:
 
 def _wanted(tree: Tree) -> Iterator[Auxiliary]:
     match tree:
-        case Core():
+        case Core() | Whole():
             return
         case Map():
             yield from _wanted(tree.input)
@@ -152,6 +153,8 @@ def blind(tree: Tree, keys: Expressions) -> bool:
                 any(isinstance(_under(key, b.columns), e.Column) for key in keys)
                 for b in tree.branches
             )
+        case Whole():
+            return True
         case Map(plan=n.Project(expressions=columns)):
             return blind(tree.input, tuple(_under(key, columns) for key in keys))
         case Map():
@@ -322,12 +325,16 @@ def _of_distinct(
 
 def _cut(tree: Tree, columns: Expressions) -> Tree:
     """The tree with these columns alone."""
-    fields = tuple(Field(f"column {i}", one.type) for i, one in enumerate(columns))
+    fields = tuple(Field(_name(one), one.type) for one in columns)
     return projected(tree, columns, fields)
 
 
 def _columns(expressions: Expressions) -> Expressions:
-    return tuple(e.Column(i, one.type) for i, one in enumerate(expressions))
+    return tuple(e.Column(i, one.type, _name(one)) for i, one in enumerate(expressions))
+
+
+def _name(expression: e.Expression) -> str:
+    return expression.name if isinstance(expression, e.Column) else print_expression(expression)
 
 
 def projected(tree: Tree, columns: Expressions, fields: Fields) -> Tree:

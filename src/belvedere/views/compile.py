@@ -18,8 +18,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
+from belvedere.catalog.catalog import Catalog
+from belvedere.errors import Unsupported
 from belvedere.execution.direct.dependence import walk
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -28,12 +30,14 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
 from belvedere.types import Kind
+from belvedere.views import colocated, local
 from belvedere.views.auxiliary import Auxiliary, KeptRows, auxiliaries_of, stored_rows
 from belvedere.views.core import refused
+from belvedere.views.form import REMOTE, Form
 from belvedere.views.grow import tree_of
 from belvedere.views.linear import AMOUNT_TYPE, Group, Linear, finished, linear
 from belvedere.views.normal import normalise
-from belvedere.views.tree import Tree
+from belvedere.views.tree import Tree, Whole
 
 
 @dataclass(frozen=True)
@@ -59,8 +63,29 @@ class Compiled:
         return len(self.stored)
 
 
-def compile_view(plan: n.Node) -> Compiled:
-    """How to keep the rows of a bound, unoptimized plan. Unsupported names what cannot be kept."""
+def compile_view(
+    plan: n.Node, form: Form = REMOTE, catalog: Catalog | None = None, *, on_view: bool = False
+) -> Compiled:
+    """How to keep the rows of a bound, unoptimized plan. Unsupported names what cannot be kept.
+    A local form asks the catalog for partitions, unless the definition stands `on_view`."""
+    if form.strict:
+        return _compile(plan, form, None if on_view else catalog)
+    try:
+        return _compile(plan, form, None if on_view else catalog)
+    except Unsupported:
+        return _whole(plan)
+
+
+def _whole(plan: n.Node) -> Compiled:
+    """Computed again whenever one of its tables changes."""
+    _require_values(plan)
+    _require_keys(plan.fields)
+    scans = [item.relation for item, _ in walk(plan, 0) if isinstance(item, n.Scan)]
+    tree = Whole(plan, tuple(dict.fromkeys(scans)))
+    return Compiled(tree, None, plan.fields, 1, _bag_reading(plan.fields))
+
+
+def _compile(plan: n.Node, form: Form, catalog: Catalog | None) -> Compiled:
     require_deterministic(plan)
     plan = normalise(plan)
     above: list[n.Filter | n.Project] = []
@@ -72,9 +97,12 @@ def compile_view(plan: n.Node) -> Compiled:
     plain = not any(map(transform.has_subplan, _expressions(above)))
     if isinstance(node, n.Aggregate) and node.grouping_sets is None and plain:
         keeps = tuple(linear(call) for call in node.aggregates)
-        if None not in keeps:
-            return _linear_aggregate(node, tuple(k for k in keeps if k is not None), above)
-    return _bag(plan)
+        if None not in keeps and not form.colocated:
+            known = tuple(k for k in keeps if k is not None)
+            return _linear_aggregate(node, known, above, catalog if form.local else None)
+    if form.colocated:
+        return _side_by_side(plan)
+    return _bag(plan, catalog if form.local else None)
 
 
 def compile_auxiliary(auxiliary: Auxiliary) -> Compiled:
@@ -90,7 +118,7 @@ def compile_auxiliary(auxiliary: Auxiliary) -> Compiled:
     plan = n.Aggregate(auxiliary.tree.plan, group.groups, group.calls, fields + values)
 
     def reading(view: int) -> n.Node:
-        state = _state_scan(view, fields, amounts)
+        state = _state_scan(view, stored=fields, amounts=amounts)
         return _finish(state if fields else _one_row(state, amounts), plan, group.keeps)
 
     return Compiled(auxiliary.tree, group, fields, amounts, reading, recomputed=plan)
@@ -112,15 +140,36 @@ def _expressions(nodes: list[n.Filter | n.Project]) -> list[e.Expression]:
     return [one for node in nodes for one in transform.own_expressions(node)]
 
 
-def _bag(plan: n.Node) -> Compiled:
-    """Any rows, each with how often it is there."""
+def _bag(plan: n.Node, partitions: Catalog | None) -> Compiled:
+    """Any rows, each with how often it is there; with `partitions`, in each of them."""
     stored = plan.fields
     _require_keys(stored)
-    return Compiled(tree_of(plan), None, stored, 1, _bag_reading(stored))
+    if partitions is None:
+        return Compiled(tree_of(plan), None, stored, 1, _bag_reading(stored))
+    tree = local.partitioned(partitions, tree_of(plan))
+    whole = _bag_reading(tree.plan.fields)
+    columns = tuple(e.Column(1 + i, f.type, f.name) for i, f in enumerate(stored))
+
+    def reading(view: int) -> n.Node:
+        return n.Project(whole(view), columns, stored)
+
+    return Compiled(tree, None, tree.plan.fields, 1, reading)
+
+
+def _side_by_side(plan: n.Node) -> Compiled:
+    """A join as re-keyed rows of its tables, joined when it is read."""
+    made = colocated.colocated(tree_of(plan))
+    _require_keys(made.stored)
+    state = _bag_reading(made.stored)
+
+    def reading(view: int) -> n.Node:
+        return colocated.joined(made, state(view), plan.fields)
+
+    return Compiled(made.tree, None, made.stored, 1, reading)
 
 
 def _bag_reading(stored: Fields) -> Callable[[int], n.Node]:
-    return lambda view: _repeated(_state_scan(view, stored, 1), len(stored), stored)
+    return lambda view: _repeated(_state_scan(view, stored=stored, amounts=1), len(stored), stored)
 
 
 def require_deterministic(plan: n.Node) -> None:
@@ -128,32 +177,61 @@ def require_deterministic(plan: n.Node) -> None:
         function = getattr(item, "function", None)
         if isinstance(function, Function) and function.volatility is not Volatility.IMMUTABLE:
             raise refused(f"function {function.name}", "its result depends on more than the rows")
+    _require_values(plan)
+
+
+def _require_values(plan: n.Node) -> None:
+    for item, _ in walk(plan, 0):
         if isinstance(item, e.SequenceCall | e.Parameter):
             raise refused(type(item).__name__.lower(), "its value is not that of a row")
 
 
 def _linear_aggregate(
-    node: n.Aggregate, keeps: tuple[Linear, ...], above: list[n.Filter | n.Project]
+    node: n.Aggregate,
+    keeps: tuple[Linear, ...],
+    above: list[n.Filter | n.Project],
+    partitions: Catalog | None,
 ) -> Compiled:
     """Groups with amounts; what stands above the aggregate is evaluated when the view is read."""
     stored = node.fields[: len(node.groups)]
     _require_keys(stored)
     amounts = 1 + sum(keep.width for keep in keeps)
+    tree, group = tree_of(node.input), Group(node.groups, node.aggregates, keeps)
+    state = partial(_state_scan, stored=stored, amounts=amounts)
+    read: Callable[[int], n.Node] = state
+    if partitions is not None:
+        tree, group = local.partitioned(partitions, tree), _beside_partition(group)
+        state = partial(_state_scan, stored=(local.PARTITION, *stored), amounts=amounts)
+        read = local.combined(state, len(stored))
 
     def reading(view: int) -> n.Node:
-        plan: n.Node = _state_scan(view, stored, amounts)
-        if not node.groups:
+        plan = read(view)
+        if not node.groups and partitions is None:
             plan = _one_row(plan, amounts)
         plan = _finish(plan, node, keeps)
         for upper in reversed(above):
             plan = replace(upper, input=plan)
         return plan
 
-    group = Group(node.groups, node.aggregates, keeps)
-    return Compiled(tree_of(node.input), group, stored, amounts, reading)
+    kept = stored if partitions is None else (local.PARTITION, *stored)
+    return Compiled(tree, group, kept, amounts, reading)
 
 
-def _state_scan(view: int, stored: Fields, amounts: int) -> n.Scan:
+def _beside_partition(group: Group) -> Group:
+    """The group with the partition before its columns."""
+    calls = [
+        replace(
+            call,
+            arguments=local.moved(call.arguments),
+            filter=None if call.filter is None else transform.shift(call.filter, 1),
+        )
+        for call in group.calls
+    ]
+    partition = e.Column(0, local.PARTITION.type, local.PARTITION.name)
+    return Group((partition, *local.moved(group.groups)), tuple(calls), group.keeps)
+
+
+def _state_scan(view: int, *, stored: Fields, amounts: int) -> n.Scan:
     added = tuple(Field(f"amount {number}", AMOUNT_TYPE) for number in range(amounts))
     fields = stored + added
     return n.Scan(view, "state", tuple(range(len(fields))), fields)

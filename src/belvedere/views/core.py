@@ -81,7 +81,7 @@ def refused(construct: str, reason: str) -> Unsupported:
     return Unsupported(
         "materialized view cannot be maintained incrementally",
         detail=f"{construct}: {reason}",
-        hint="leave it out, or read the base tables",
+        hint="leave it out, or let it be computed again as a whole: WITH (strict = false)",
         construct=construct,
     )
 

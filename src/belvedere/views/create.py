@@ -12,6 +12,7 @@ from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.views.auxiliary import Auxiliary, auxiliaries_of
 from belvedere.views.compile import Compiled, compile_auxiliary
+from belvedere.views.form import FORM
 from belvedere.views.keep import Keeper
 
 
@@ -57,7 +58,7 @@ def _create(
         amounts=compiled.amounts,
         auxiliaries=supports,
         maintenance=Maintenance.IMMEDIATE,
-        options={},
+        options={name: parent.options[name] for name in FORM if name in parent.options},
     )
     id_ = edit.create_view(definition)
     view = edit.catalog.expect(View, name, parent.schema)

@@ -27,10 +27,13 @@ _BATCH_ROWS = 32
 
 
 class Kept:
-    """The auxiliary views that are filled, with their ids."""
+    """The auxiliary views of a view that are filled, with their ids; and the view's own id."""
 
-    def __init__(self, catalog: Catalog, known: tuple[tuple[Auxiliary, int], ...] = ()) -> None:
+    def __init__(
+        self, catalog: Catalog, view: int, known: tuple[tuple[Auxiliary, int], ...] = ()
+    ) -> None:
         self._catalog = catalog
+        self.view = view
         self._known = known
 
     def id_of(self, wanted: Auxiliary | None) -> int | None:

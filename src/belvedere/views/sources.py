@@ -8,13 +8,16 @@ from belvedere.views.kept import Kept
 from belvedere.views.operators import CoreSource, MapSource, UnionSource
 from belvedere.views.partition import RecomputeSource
 from belvedere.views.source import Source
-from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union
+from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, Whole
+from belvedere.views.whole import WholeSource
 
 
 def source_of(catalog: Catalog, tree: Tree, kept: Kept) -> Source:
     match tree:
         case Core():
             return CoreSource(catalog, tree)
+        case Whole():
+            return WholeSource(catalog, tree, kept.view)
         case Map():
             return MapSource(catalog, tree, source_of(catalog, tree.input, kept))
         case Union():

@@ -7,6 +7,7 @@
                 it: left, semi and anti joins, joins of trees, lateral joins, sub-queries
     Recompute   everything else, by partition: aggregates by group, windows by partition, set
                 operations by row, LIMIT as a whole
+    Whole       with `strict = false`, what has no delta at all
 
 An Apply is linear in its left input, so left rows that come or go cost what they match; of its
 other inputs it is told which keys were touched, and does the left rows of these keys again. A
@@ -94,7 +95,15 @@ class Apply:
     join: n.Join | None = None
 
 
-Tree = Core | Map | Union | Apply | Recompute
+@dataclass(frozen=True, slots=True)
+class Whole:
+    """Computed again as a whole whenever one of the relations changes; always the tree's root."""
+
+    plan: n.Node
+    relations: tuple[int, ...]
+
+
+Tree = Core | Map | Union | Apply | Recompute | Whole
 
 
 def inputs_of(tree: Tree) -> tuple[int, ...]:
@@ -102,6 +111,8 @@ def inputs_of(tree: Tree) -> tuple[int, ...]:
     match tree:
         case Core():
             found = [leaf.relation for b in tree.branches for leaf in b.leaves if not leaf.constant]
+        case Whole():
+            return tree.relations
         case Map():
             return inputs_of(tree.input)
         case Union():
@@ -114,6 +125,25 @@ def inputs_of(tree: Tree) -> tuple[int, ...]:
         case Recompute():
             found = [relation for one in tree.inputs for relation in inputs_of(one.tree)]
     return tuple(dict.fromkeys(found))
+
+
+def slots_of(tree: Tree, relation: int) -> set[int]:
+    """The columns of a table that a tree looks at."""
+    match tree:
+        case Core():
+            leaves = [leaf for branch in tree.branches for leaf in branch.leaves]
+            return {slot for leaf in leaves if leaf.relation == relation for slot in leaf.slots}
+        case Map():
+            return slots_of(tree.input, relation)
+        case Union():
+            return slots_of(tree.left, relation) | slots_of(tree.right, relation)
+        case Apply():
+            sides = [tree.left, *(right.tree for right in tree.rights)]
+            return {slot for side in sides for slot in slots_of(side, relation)}
+        case Recompute():
+            return {slot for one in tree.inputs for slot in slots_of(one.tree, relation)}
+        case Whole():
+            return set()
 
 
 def sorted_by_all(node: n.Node) -> n.Node:

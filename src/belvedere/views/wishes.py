@@ -12,7 +12,7 @@ from belvedere.views.core import Expressions
 from belvedere.views.delta import Wish, restricted_wishes, terms_of
 from belvedere.views.extremum import extrema_of, serving_index
 from belvedere.views.operators import only_columns
-from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union
+from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, Whole
 
 
 def wishes_of(catalog: Catalog, tree: Tree) -> Iterator[Wish]:
@@ -20,6 +20,8 @@ def wishes_of(catalog: Catalog, tree: Tree) -> Iterator[Wish]:
     match tree:
         case Core():
             yield from terms_of(tree.branches, tree.plan.fields, catalog)[1]
+        case Whole():
+            return
         case Map():
             yield from wishes_of(catalog, tree.input)
         case Union():

@@ -1,0 +1,138 @@
+"""Co-located equijoins: the rows of the joined tables side by side, joined when they are read.
+
+Every table is re-keyed to the one attribute all of them are joined on, and their rows are stored in
+one relation, under (key, number of the table). A write costs one entry, whatever it joins with; a
+read of one key is one range.
+
+    orders o JOIN customers c ON o.customer = c.id
+
+    7 | 0 | o: 1, 10 | c: -          7 | 1 | o: - | c: 'Vienna'
+    7 | 0 | o: 2, 20 | c: -
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import NamedTuple
+
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.plan.fields import Field, Fields
+from belvedere.types import INTEGER
+from belvedere.views.core import Branch, equality, refused
+from belvedere.views.tree import Core, Tree
+
+_SIDE = Field("table", INTEGER)
+
+
+class Colocated(NamedTuple):
+    """`tree` gives the stored rows: key, table, then the columns of every table. `branch` is the
+    join; `keys` the column of each leaf that is the key."""
+
+    tree: Core
+    stored: Fields
+    branch: Branch
+    keys: tuple[int, ...]
+
+
+def colocated(tree: Tree) -> Colocated:
+    """The re-keyed rows of a join; Unsupported where it is no equijoin on one attribute."""
+    if not isinstance(tree, Core) or len(tree.branches) != 1:
+        raise refused("join = 'colocated'", "it is for inner joins alone")
+    (branch,) = tree.branches
+    if len(branch.leaves) < 2 or any(leaf.constant is not None for leaf in branch.leaves):
+        raise refused("join = 'colocated'", "it takes two tables or more")
+    keys = _keys(branch)
+    types = {_column(branch, key).type for key in keys}
+    if len(types) > 1:
+        raise refused("join = 'colocated'", "the keys are of different types")
+    fields = tuple(field for leaf in branch.leaves for field in leaf.fields)
+    stored = (Field("key", types.pop()), _SIDE, *fields)
+    sides = [_side(branch, number, key, fields) for number, key in enumerate(keys)]
+    plan = _plan(sides[0], stored)
+    for side in sides[1:]:
+        plan = n.SetOperation(n.SetKind.UNION, True, plan, _plan(side, stored))
+    return Colocated(Core(tuple(sides), plan), stored, branch, keys)
+
+
+def _keys(branch: Branch) -> tuple[int, ...]:
+    """A column of each leaf, all of them set equal by conditions."""
+    known: dict[int, set[int]] = {}
+    for condition in branch.conditions:
+        match condition:
+            case e.Call(function, (e.Column() as one, e.Column() as other), _):
+                if function.name == "=" and one.type == other.type:
+                    merged = known.get(one.index, {one.index}) | known.get(
+                        other.index, {other.index}
+                    )
+                    known.update(dict.fromkeys(merged, merged))
+    for equal in known.values():
+        found = [[c for c in leaf.columns if c in equal] for leaf in branch.leaves]
+        if all(found):
+            return tuple(columns[0] for columns in found)
+    raise refused("join = 'colocated'", "its tables are not all joined on one attribute")
+
+
+def _column(branch: Branch, index: int) -> e.Column:
+    leaf = next(leaf for leaf in branch.leaves if index in leaf.columns)
+    field = leaf.fields[index - leaf.offset]
+    return e.Column(index, field.type, field.name)
+
+
+def _side(branch: Branch, number: int, key: int, fields: Fields) -> Branch:
+    """One table's rows: those that can join, with NULL for the columns of the others."""
+    leaf = branch.leaves[number]
+    alone = replace(leaf, offset=0)
+
+    def here(column: e.Column) -> e.Column:
+        return e.Column(column.index - leaf.offset, column.type, column.name)
+
+    own = [c for c in branch.conditions if transform.columns_of(c) <= set(leaf.columns)]
+    conditions = [transform.map_columns(one, here) for one in own if transform.columns_of(one)]
+    mine = here(_column(branch, key))
+    conditions.append(e.Test(mine, e.Truth.NULL, negated=True))
+    columns: list[e.Expression] = [mine, e.Literal(number, INTEGER)]
+    for at, field in enumerate(fields):
+        inside = at in leaf.columns
+        columns.append(
+            e.Column(at - leaf.offset, field.type, field.name)
+            if inside
+            else e.Literal(None, field.type)
+        )
+    return Branch((alone,), tuple(conditions), tuple(columns))
+
+
+def _plan(branch: Branch, fields: Fields) -> n.Node:
+    (leaf,) = branch.leaves
+    scan = n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
+    condition = transform.conjunction(list(branch.conditions))
+    assert condition is not None
+    return n.Project(n.Filter(scan, condition), branch.columns, fields)
+
+
+def joined(made: Colocated, state: n.Node, fields: Fields) -> n.Node:
+    """The join's rows, from the stored ones: `state` gives each as often as it is there."""
+    branch = made.branch
+    node: n.Node | None = None
+    for number, (leaf, key) in enumerate(zip(branch.leaves, made.keys, strict=True)):
+        side = _rows_of(state, number, leaf.offset, leaf.fields)
+        if node is None:
+            node = side
+        else:
+            left = _column(branch, made.keys[0])
+            right = e.Column(key - leaf.offset, left.type)
+            node = n.Join(
+                n.JoinKind.INNER, node, side, (n.JoinKey(left, right),), method=n.JoinMethod.HASH
+            )
+    assert node is not None
+    condition = transform.conjunction(list(branch.conditions))
+    if condition is not None:
+        node = n.Filter(node, condition)
+    return n.Project(node, branch.columns, fields)
+
+
+def _rows_of(state: n.Node, number: int, offset: int, fields: Fields) -> n.Node:
+    mine = equality(e.Column(1, INTEGER), e.Literal(number, INTEGER), null_safe=False)
+    columns = tuple(e.Column(2 + offset + i, f.type, f.name) for i, f in enumerate(fields))
+    return n.Project(n.Filter(state, mine), columns, fields)

@@ -1,0 +1,116 @@
+"""Local view tables: entries beside the partition of the base table, combined on read.
+
+Every entry has the number of the partition of its base row before its own columns, so that a change
+touches one partition only; a reader adds up the entries of all of them. Only what adds up can be
+kept like this, of one table: linear aggregates, and rows.
+
+    SELECT city, count(*) FROM people GROUP BY city         people has 4 partitions
+
+    state     (partition, city) | rows, count               up to 4 entries a city
+    reading   sum of the amounts by city
+
+Over a materialized view, whose rows are partitioned by their own key, a group is in one place: such
+an aggregate is kept by its group alone (`compile_view`).
+"""
+
+from __future__ import annotations
+
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_table
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.plan.fields import Field, Fields
+from belvedere.plan.functions.function import Accumulator, Function, FunctionKind
+from belvedere.types import INTEGER
+from belvedere.views.core import Branch, Expressions, refused
+from belvedere.views.linear import AMOUNT_TYPE
+from belvedere.views.normal import columns_of
+from belvedere.views.tree import Core, Tree
+
+PARTITION = Field("partition", INTEGER)
+
+
+def partitioned(catalog: Catalog, tree: Tree) -> Core:
+    """The tree with the partition of each row before its columns; Unsupported where its rows are of
+    more than one table."""
+    if not isinstance(tree, Core):
+        raise refused("placement = 'local'", "what is not linear does not add up over partitions")
+    branches = tuple(_branch(catalog, branch) for branch in tree.branches)
+    if len({branch.leaves[0].relation for branch in branches}) > 1:
+        raise refused("placement = 'local'", "its tables are partitioned by different keys")
+    fields = (PARTITION, *tree.plan.fields)
+    plan = _plan(branches[0], fields)
+    for branch in branches[1:]:
+        plan = n.SetOperation(n.SetKind.UNION, True, plan, _plan(branch, fields))
+    return Core(branches, plan)
+
+
+def _branch(catalog: Catalog, branch: Branch) -> Branch:
+    if len(branch.leaves) != 1 or branch.leaves[0].constant is not None:
+        raise refused("placement = 'local'", "rows of a join are in no partition of either table")
+    (leaf,) = branch.leaves
+    table = catalog.table(leaf.relation)
+    added = [slot for slot in table.primary_key if slot not in leaf.slots]
+    more = tuple(Field(table.columns[slot].name, table.columns[slot].type) for slot in added)
+    wide = replace(leaf, slots=(*leaf.slots, *added), fields=leaf.fields + more)
+    key = tuple(
+        e.Column(wide.slots.index(slot), table.columns[slot].type, table.columns[slot].name)
+        for slot in table.primary_key
+    )
+    number = e.Call(_partition_of(catalog, leaf.relation), key, INTEGER)
+    return Branch((wide,), branch.conditions, (number, *branch.columns))
+
+
+def _partition_of(catalog: Catalog, relation: int) -> Function:
+    """The partition of a row, from its primary key."""
+    table = compiled_table(catalog, relation)
+    count, encode = max(table.table.partitions, 1), table.key.encode
+    types = tuple(table.table.columns[slot].type for slot in table.table.primary_key)
+    return Function(
+        "partition of",
+        types,
+        INTEGER,
+        lambda *key: zlib.crc32(encode(key)) % count,
+        strict=False,
+    )
+
+
+def _plan(branch: Branch, fields: Fields) -> n.Node:
+    (leaf,) = branch.leaves
+    scan = n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
+    condition = transform.conjunction(list(branch.conditions))
+    below: n.Node = scan if condition is None else n.Filter(scan, condition)
+    return n.Project(below, branch.columns, fields)
+
+
+def moved(expressions: Expressions) -> Expressions:
+    """Expressions over the tree's row as ones over the row with the partition before it."""
+    return tuple(transform.shift(one, 1) for one in expressions)
+
+
+_TOTAL = Function(
+    "total of amounts",
+    (AMOUNT_TYPE,),
+    AMOUNT_TYPE,
+    Accumulator(lambda: 0, lambda total, amount: total + amount, lambda total: total),
+    kind=FunctionKind.AGGREGATE,
+)
+
+
+def combined(scan: Callable[[int], n.Scan], columns: int) -> Callable[[int], n.Node]:
+    """The state with its partitions added up: `columns` of its own, then the amounts."""
+
+    def reading(view: int) -> n.Node:
+        state = scan(view)
+        found = columns_of(state)
+        calls = tuple(
+            e.AggregateCall(_TOTAL, (amount,), AMOUNT_TYPE) for amount in found[1 + columns :]
+        )
+        return n.Aggregate(state, found[1 : 1 + columns], calls, state.fields[1:])
+
+    return reading

@@ -1,0 +1,71 @@
+"""Views that are computed again as a whole (`strict = false`): recursion, volatile functions.
+
+A change of any of the tables gives the definition's rows after it, and the delta is their
+difference to the rows that are stored: values that depend on more than rows cannot be had again.
+
+What is kept: the view's rows. What a change costs: the whole query, and a scan of the view.
+"""
+
+from __future__ import annotations
+
+import datetime
+import random
+from collections import Counter
+from collections.abc import Iterator
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_view
+from belvedere.codec import accumulator
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.direct.context import row_keys
+from belvedere.execution.run import Run
+from belvedere.plan.functions.function import Environment
+from belvedere.txn.border import Reader
+from belvedere.types import Row
+from belvedere.views.core import Expressions
+from belvedere.views.source import NEVER, NO_SERVICES, Restricted, Step, Weighted, filtered
+from belvedere.views.tree import Whole
+
+
+class WholeSource:
+    reads_state = True
+
+    def __init__(self, catalog: Catalog, tree: Whole, view: int) -> None:
+        self._catalog = catalog
+        self._rows = compile_plan(catalog, tree.plan)
+        self._relations = frozenset(tree.relations)
+        self._key = row_keys(tree.plan.fields)
+        self._view = view
+
+    def delta(self, step: Step) -> Weighted:
+        if not step.relations & self._relations:
+            return
+        counts: Counter[Row] = Counter()
+        known: dict[Row, Row] = {}
+        for row in self.whole(step.after):
+            key = self._key(row)
+            counts[key] += 1
+            known.setdefault(key, row)
+        for row, times in self._stored(step.before):
+            key = self._key(row)
+            counts[key] -= times
+            known[key] = row
+        for key, weight in counts.items():
+            if weight:
+                yield known[key], weight
+
+    def whole(self, reader: Reader) -> Iterator[Row]:
+        now = datetime.datetime.now(datetime.UTC)
+        environment = Environment(now, now, lambda: now, random.Random())
+        return self._rows(Run(reader, (), environment, NO_SERVICES, NEVER))
+
+    def restricted(self, keys: Expressions) -> Restricted:
+        return filtered(self._catalog, self, keys)
+
+    def _stored(self, reader: Reader) -> Iterator[tuple[Row, int]]:
+        stored = compiled_view(self._catalog, self._view)
+        decode = stored.payload.decode
+        for batch in reader.scan(stored.start, stored.end):
+            for _, state in batch:
+                payload, amounts = accumulator.decode(state)
+                yield decode(payload), amounts[0]
