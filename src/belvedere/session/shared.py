@@ -9,6 +9,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any, Protocol
 
 from belvedere.catalog.catalog import Catalog
@@ -34,6 +35,7 @@ from belvedere.txn.border import (
 from belvedere.txn.locks import LockTable
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
+from belvedere.views.backfill import Build
 from belvedere.views.deferred import Deferred
 from belvedere.views.keep import Keeper
 
@@ -97,6 +99,8 @@ class Host(Protocol):
     @property
     def deferred(self) -> Deferred: ...
 
+    def watched(self, build: Build) -> AbstractContextManager[None]: ...
+
     def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader: ...
 
     def at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]: ...
@@ -109,6 +113,7 @@ class Host(Protocol):
 class Shared:
     def __init__(self, host: Host, memory_limit_mb: int = 1024) -> None:
         self.host = host
+        self.memory_limit_bytes = memory_limit_mb * 2**20
         copies = self._copies if host.config.columnar_bytes_max else None
         self.engine = DuckEngine(memory_limit_mb, make_copies=copies)
         self.statistics = StatementStatistics()
