@@ -9,19 +9,25 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.errors import Unavailable
 from belvedere.execution.direct.compile import Wrap, compile_plan
 from belvedere.execution.direct.dependence import walk
 from belvedere.execution.duck.engine import DuckEngine
-from belvedere.execution.run import Rows
+from belvedere.execution.memory import Outgrown
+from belvedere.execution.run import Rows, Run
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.types import Row
 
 DIRECT_ROWS_MAX = 5_000
+CORRECT_ROWS = 20 * DIRECT_ROWS_MAX
+"""A plan for few rows may read so many before DuckDB does it again."""
+
 FILTER_SHARE = 0.3
 
 Sizes = Callable[[int], float]
@@ -43,6 +49,10 @@ class Choice(NamedTuple):
     tier: Tier
     reason: str
     work: float
+    free: bool = False  # nobody asked for this tier
+
+
+_OUTGROWN = Choice(Tier.DUCKDB, "more rows than estimated", 0)
 
 
 def choose(node: n.Node, tier: Tier, sizes: Sizes, rows: Estimate) -> Choice:
@@ -50,7 +60,7 @@ def choose(node: n.Node, tier: Tier, sizes: Sizes, rows: Estimate) -> Choice:
         return Choice(tier, f"set tier = {tier}", 0)
     work = _Work(sizes, rows).of(node)
     chosen = Tier.DIRECT if work <= DIRECT_ROWS_MAX else Tier.DUCKDB
-    return Choice(chosen, f"about {work:.0f} rows of work", work)
+    return Choice(chosen, f"about {work:.0f} rows of work", work, free=True)
 
 
 def compile_for(
@@ -60,7 +70,45 @@ def compile_for(
         from belvedere.execution.hybrid import compile_hybrid  # heavy
 
         return compile_hybrid(catalog, node, engine, wrap)
-    return compile_plan(catalog, node, wrap)
+    direct = compile_plan(catalog, node, wrap)
+    if not choice.free or _changes_data(node):
+        return direct
+    return _Corrected(direct, lambda: compile_for(catalog, node, _OUTGROWN, engine, wrap))
+
+
+class _Corrected:
+    """A plan for few rows that leaves its statement to DuckDB when there are many after all, or
+    when they take more memory than they may. From then on DuckDB gets it at once."""
+
+    def __init__(self, direct: Rows, make_large: Callable[[], Rows]) -> None:
+        self._direct = direct
+        self._make_large = make_large
+        self._large: Rows | None = None
+        self.notes: list[str] = []
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        if self._large is None:
+            memory = run.memory
+            run.memory = memory.within(CORRECT_ROWS)
+            try:
+                return iter(run.memory.hold(self._direct(run)))
+            except Outgrown:
+                self.notes.append(f"run again by DuckDB: more than {CORRECT_ROWS} rows were read")
+            except Unavailable as error:
+                if error.sqlstate != "53200":
+                    raise
+                self.notes.append(f"run again by DuckDB: {error.message}")
+            self._large = self._make_large()
+            run = run.beside({})  # what was kept for the other plan is of no use
+            run.memory = memory
+        return self._large(run)
+
+
+def _changes_data(node: n.Node) -> bool:
+    return any(
+        isinstance(item, n.Insert | n.Update | n.Delete | n.Lock | e.SequenceCall)
+        for item, _ in walk(node, 0)
+    )
 
 
 class _Work:

@@ -55,24 +55,38 @@ class Report:
     statements: list[str] = field(default_factory=list)
     reads: dict[str, str] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+
+
+class Hybrid:
+    """A plan made for whatever parameters come; `notes` is what EXPLAIN ANALYZE adds."""
+
+    def __init__(
+        self, catalog: Catalog, node: n.Node, engine: DuckEngine, wrap: Wrap | None = None
+    ) -> None:
+        self._catalog, self._node, self._engine, self._wrap = catalog, node, engine, wrap
+        self._keeps = not _is_unstable(node)
+        self._kept: dict[Row, Rows] = {}
+        self.notes: list[str] = []
+
+    def __call__(self, run: Run) -> Iterator[Row]:
+        compiled = self._kept.get(run.parameters) if self._keeps else None
+        if compiled is None:
+            self.notes = []
+            report = Report(notes=self.notes)
+            compiled = lower_hybrid(
+                self._catalog, self._node, self._engine, run, report, self._wrap
+            )
+            if self._keeps:
+                self._kept.clear()
+                self._kept[run.parameters] = compiled
+        return compiled(run)
 
 
 def compile_hybrid(
     catalog: Catalog, node: n.Node, engine: DuckEngine, wrap: Wrap | None = None
-) -> Rows:
-    keeps = not _is_unstable(node)
-    kept: dict[Row, Rows] = {}
-
-    def rows(run: Run) -> Iterator[Row]:
-        compiled = kept.get(run.parameters) if keeps else None
-        if compiled is None:
-            compiled = lower_hybrid(catalog, node, engine, run, Report(), wrap)
-            if keeps:
-                kept.clear()
-                kept[run.parameters] = compiled
-        return compiled(run)
-
-    return rows
+) -> Hybrid:
+    return Hybrid(catalog, node, engine, wrap)
 
 
 def lower_hybrid(
@@ -156,13 +170,16 @@ class _Split:
         for leaf in leaves:
             self.report.reads[leaf.name] = self.engine.source_of(leaf)
         functions = frozenset(lowering.functions)
-        engine, direct = self.engine, self._direct(node)
+        engine, direct, notes = self.engine, self._direct(node), self.report.notes
         finish = None if partials is None else partials.finish
 
         def rows(run: Run) -> Iterator[Row]:
             try:
                 table = engine.fetch(text, leaves, functions, run)
-            except (InvalidInput, Unsupported, NotExact):
+            except (InvalidInput, Unsupported, NotExact) as error:
+                note = f"run again in Python: {error}"
+                if note not in notes:
+                    notes.append(note)
                 return direct()(run)
             found = TableRows(table, query.types)
             return found if finish is None else map(finish, found)

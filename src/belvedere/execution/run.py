@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 from belvedere.errors import InvalidInput, Unavailable
+from belvedere.execution.memory import Memory
 from belvedere.plan.functions.function import Environment
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
@@ -89,6 +90,7 @@ class Run:
         "deltas",
         "environment",
         "interrupt",
+        "memory",
         "outer",
         "parameters",
         "parent",
@@ -104,12 +106,14 @@ class Run:
         environment: Environment,
         services: Services,
         interrupt: Interrupt,
+        memory: Memory | None = None,
     ) -> None:
         self.reader = reader
         self.parameters = parameters
         self.environment = environment
         self.services = services
         self.interrupt = interrupt
+        self.memory = memory or Memory()
         self.outer: Row = ()
         self.parent: Run | None = None
         self.cache: dict[int, Any] = {}
@@ -121,6 +125,7 @@ class Run:
     def nested(self, outer: Row) -> Run:
         """A Run one query further in."""
         run = self._copy()
+        run.memory = self.memory.inner()
         run.outer = outer
         run.parent = self
         return run
@@ -140,6 +145,7 @@ class Run:
         run.environment = self.environment
         run.services = self.services
         run.interrupt = self.interrupt
+        run.memory = self.memory
         run.cache = {}
         run.wanted = 0
         run.ctes = self.ctes

@@ -26,6 +26,7 @@ from belvedere.errors import Error, InvalidInput, Retry, Unsupported
 from belvedere.execution.choose import Tier
 from belvedere.execution.direct.compile import Wrap
 from belvedere.execution.direct.points import PointRead, PointRun, PointWrite
+from belvedere.execution.memory import Memory
 from belvedere.execution.run import Interrupt, Run
 from belvedere.plan.functions.function import Environment
 from belvedere.plan.nodes import Node
@@ -80,12 +81,14 @@ class Session:
         self.virtual = VirtualTables(self)
         self.services = SessionServices(shared.host, lambda: self.catalog, self.virtual.rows)
         self.interrupt = Interrupt()
-        self._plans = shared.plans.get
+        self._plans: Callable[[str], Any] = shared.plans.get
+        self.settings.when_zone_changes = self._use_zone
         self._running = False
         self._statement_freshness: Freshness | None = None
         self._transaction_time: datetime.datetime | None = None
         self.copy_input: IO[str] | None = None
         self.copy_output: IO[str] | None = None
+        self.on_progress: Callable[[str, int, float], None] | None = None
         self.closed = False
 
     @property
@@ -192,6 +195,11 @@ class Session:
         self.closed = True
         self.transactions.rollback()
 
+    def _use_zone(self, zone: datetime.tzinfo) -> None:
+        """Constants are read and functions bound under the zone, so plans are kept by it."""
+        get = self.shared.plans.get
+        self._plans = get if zone is datetime.UTC else lambda text: get((zone, text))
+
     # -- one text -----------------------------------------------------------------------------
 
     def _guarded(self, action: Callable[[], Result]) -> Result:
@@ -266,7 +274,8 @@ class Session:
             raise
         if isinstance(statement, DataPlan):
             if keep and general:
-                self.shared.plans.put(text, entry)
+                zone = self.settings.zone
+                self.shared.plans.put(text if zone is datetime.UTC else (zone, text), entry)
                 entry.text = text
             return self.run_data(entry, parameters)
         try:
@@ -441,6 +450,7 @@ class Session:
             self.environment() if environment else None,  # type: ignore[arg-type]
             self.services,
             self.interrupt,
+            Memory(self.shared.memory_limit_bytes),
         )
 
 
@@ -470,7 +480,7 @@ def run_plan(session: Session, transaction: Transaction, entry: Prepared, values
     run = session.new_run(reader, values, environment=entry.needs_environment)
     found = entry.rows(run)
     table = getattr(found, "table", None)
-    rows = [] if table is not None else list(found)
+    rows = [] if table is not None else run.memory.hold(found)
     affected = len(rows) if table is None else table.num_rows
     for write in run.changes:
         write.apply(transaction)

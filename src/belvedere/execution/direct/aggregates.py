@@ -17,6 +17,7 @@ from belvedere.execution.direct.context import Bound, Context, key_text
 from belvedere.execution.direct.expressions import Writer
 from belvedere.execution.direct.order import Passes, compile_order, sort_rows
 from belvedere.execution.direct.source import Source, tuple_source
+from belvedere.execution.memory import CHUNK_ROWS
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -119,6 +120,8 @@ def _collecting(
         def collected(state: list[Row], row: Row) -> list[Row]:
             if kept is None or kept(row):
                 state.append(row)
+                if not len(state) % CHUNK_ROWS:
+                    run.memory.grown(CHUNK_ROWS, row)
             return state
 
         return Reckoner(list, collected, lambda state: _reckon(run, collection, state))
@@ -219,11 +222,13 @@ def _plain_loop(context: Context, node: n.Aggregate, each: Rows) -> Rows:
     loop = [
         f"key = {key}",
         "group = groups.get(key)",
-        f"if group is None: group = groups[key] = ({values}, {made})",
+        "if group is None:",
+        f"    group = groups[key] = ({values}, {made})",
+        f"    if not len(groups) % {CHUNK_ROWS}: grown({CHUNK_ROWS}, key)",
         "states = group[1]",
         *steps,
     ]
-    body = ["groups = {}", f"for row in {rows}(run):", *indent(loop)]
+    body = ["groups = {}", "grown = run.memory.grown", f"for row in {rows}(run):", *indent(loop)]
     body += ["for values, states in groups.values():", f"    yield values + {results}"]
     return source.function("aggregate", body)
 
@@ -248,7 +253,7 @@ def _step_lines(
 def _grouped(each: Rows, calls: list[CompiledCall], key_of: Bound, values_of: Bound) -> Rows:
     def rows(run: Run) -> Iterator[Row]:
         reckoners = [call(run) for call in calls]
-        groups = _fill(each(run), reckoners, key_of(run), values_of(run))
+        groups = _fill(run, each(run), reckoners, key_of(run), values_of(run))
         for values, states in groups.values():
             yield values + tuple([one.result(s) for one, s in zip(reckoners, states)])
 
@@ -259,6 +264,7 @@ Groups = dict[Any, tuple[Row, list[Any]]]
 
 
 def _fill(
+    run: Run,
     rows: Iterable[Row],
     reckoners: list[Reckoner],
     key: Callable[[Row], Any],
@@ -271,6 +277,8 @@ def _fill(
         group = groups.get(at)
         if group is None:
             group = groups[at] = (values(row), [one.initial() for one in reckoners])
+            if not len(groups) % CHUNK_ROWS:
+                run.memory.grown(CHUNK_ROWS, row)
         states = group[1]
         for i, step in steps:
             states[i] = step(states[i], row)
@@ -287,10 +295,10 @@ def _grouping_sets(
     def rows(run: Run) -> Iterator[Row]:
         reckoners = [call(run) for call in calls]
         key, values = of_groups[0](run), of_groups[1](run)
-        found = list(each(run))
+        found = run.memory.hold(each(run))
         for chosen, numbers in sets:
             mask = [i in chosen for i in range(width)]
-            groups = _fill(found, reckoners, _masked(key, mask), _masked(values, mask))
+            groups = _fill(run, found, reckoners, _masked(key, mask), _masked(values, mask))
             if not chosen and not groups:
                 groups[()] = ((None,) * width, [one.initial() for one in reckoners])
             for group, states in groups.values():

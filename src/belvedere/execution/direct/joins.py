@@ -78,7 +78,7 @@ def _looped(context: Context, node: n.Join) -> Rows:
         inner: list[Row] | None = None
         for row in left(run):
             if inner is None:
-                inner = list(right(run))
+                inner = run.memory.hold(right(run))
             run.interrupt.check()
             matches = inner if test is None else _matching(row, inner, test)
             yield from emit(row, matches)
@@ -96,7 +96,7 @@ def _outer_loop(node: n.Join, left: Rows, right: Rows, residual: Bound | None) -
 
     def rows(run: Run) -> Iterator[Row]:
         test = None if residual is None else residual(run)
-        inner = list(right(run))
+        inner = run.memory.hold(right(run))
         matched = bytearray(len(inner))
         for row in left(run):
             run.interrupt.check()
@@ -167,7 +167,7 @@ def _hashed(context: Context, node: n.Join) -> Rows:
         first = next(each, None)
         if first is None:
             return
-        table = _table(right(run), right_key(run))
+        table = _table(run.memory.passing(right(run)), right_key(run))
         key, test = left_key(run), None if residual is None else residual(run)
         for row in itertools.chain((first,), each):
             matches: Iterable[Row] = table.get(key(row), ())
@@ -214,7 +214,7 @@ def _outer_hash(
     right_padding = (None,) * len(node.right.fields)
 
     def rows(run: Run) -> Iterator[Row]:
-        inner = list(right[0](run))
+        inner = run.memory.hold(right[0](run))
         table: dict[object, list[int]] = {}
         key = right[1](run)
         for at, row in enumerate(inner):
@@ -286,6 +286,7 @@ def _looked_up_together(context: Context, node: n.Scan, access: paths.Access, le
             run.interrupt.check()
             wanted = [keys(run, row) for row in batch]
             distinct = list(dict.fromkeys(key for found in wanted for key in found))
+            run.memory.read(len(distinct))
             values = dict(zip(distinct, run.reader.multi_get(distinct)))
             for row, found in zip(batch, wanted):
                 stored = values[found[0]] if found else None

@@ -59,7 +59,7 @@ def compile_sort(context: Context, node: n.Sort) -> Rows:
     each, order = context.plan(node.input), compile_order(context, node.keys)
 
     def rows(run: Run) -> Iterator[Row]:
-        found = list(each(run))
+        found = run.memory.hold(each(run))
         run.interrupt.check()
         sort_rows(found, order(run))
         return iter(found)
@@ -117,7 +117,7 @@ def compile_top(context: Context, node: n.TopN) -> Rows:
         if count == 0:
             return iter(())
         if count is None:
-            kept = list(each(run))
+            kept = run.memory.hold(each(run))
         else:
             kept = _top(each(run), passes, offset + count)
         sort_rows(kept, passes)

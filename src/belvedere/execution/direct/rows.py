@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from typing import Any
 
 from belvedere.execution.direct.context import Context, row_keys
 from belvedere.execution.direct.expressions import Writer, python_form
 from belvedere.execution.direct.source import Source, tuple_source
+from belvedere.execution.memory import CHUNK_ROWS, Memory
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -57,19 +59,20 @@ def compile_distinct(context: Context, node: n.Distinct) -> Rows:
     each = context.plan(node.input)
     if node.on is None:
         key = row_keys(node.fields)
-        return lambda run: distinct(each(run), key)
+        return lambda run: distinct(each(run), key, run.memory)
     key_of = context.key_of(node.on)
-    return lambda run: distinct(each(run), key_of(run))
+    return lambda run: distinct(each(run), key_of(run), run.memory)
 
 
-def distinct(rows: Iterator[Row], key: object) -> Iterator[Row]:
+def distinct(rows: Iterator[Row], key: Callable[[Row], Any], memory: Memory) -> Iterator[Row]:
     """The first row of each key."""
-    assert callable(key)
     seen = set()
     for row in rows:
         value = key(row)
         if value not in seen:
             seen.add(value)
+            if not len(seen) % CHUNK_ROWS:
+                memory.grown(CHUNK_ROWS, row)
             yield row
 
 

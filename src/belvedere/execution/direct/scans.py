@@ -89,9 +89,10 @@ def _full(context: Context, node: n.Scan) -> Rows:
     start, end, decode = compiled.start, compiled.end, compiled.layout.projector(node.slots)
 
     def rows(run: Run) -> Iterator[Row]:
-        check = run.interrupt.check
+        check, read = run.interrupt.check, run.memory.read
         for values in run.reader.scan_values(start, end):
             check()
+            read(len(values))
             yield from map(decode, values)
 
     return rows
@@ -140,7 +141,7 @@ def _by_ranges(ranges: RangesOf, decode: Callable[[bytes], Row], reverse: bool) 
 def _scanned(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[Iterable[bytes]]:
     """Values of the ranges, at first few at a time: most ranges are short, or not read to the
     end."""
-    check = run.interrupt.check
+    check, read = run.interrupt.check, run.memory.read
     reader = run.reader
     sizes = (run.wanted, *FIRST_ROWS) if 0 < run.wanted <= FIRST_ROWS[-1] else FIRST_ROWS
     for start, end in ranges:
@@ -148,6 +149,7 @@ def _scanned(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[It
             count, last = 0, start
             for pairs in reader.scan(start, end, reverse=reverse, limit=size):
                 count += len(pairs)
+                read(len(pairs))
                 last = pairs[-1][0]
                 yield [value for _, value in pairs]
             if count < size:
@@ -157,6 +159,7 @@ def _scanned(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[It
         else:
             for pairs in reader.scan(start, end, reverse=reverse):
                 check()
+                read(len(pairs))
                 yield [value for _, value in pairs]
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 
 from belvedere.execution.direct.context import Context, row_keys
 from belvedere.execution.direct.rows import distinct
+from belvedere.execution.memory import CHUNK_ROWS
 from belvedere.execution.run import CteRows, Rows, Run
 from belvedere.plan import nodes as n
 from belvedere.types import Row
@@ -24,11 +25,11 @@ def compile_set_operation(context: Context, node: n.SetOperation) -> Rows:
             def union(run: Run) -> Iterator[Row]:
                 return itertools.chain(left(run), _later(right, run))
 
-            return union if node.all else lambda run: distinct(union(run), key)
+            return union if node.all else lambda run: distinct(union(run), key, run.memory)
         case n.SetKind.INTERSECT:
-            return lambda run: _intersect(left(run), right(run), key, node.all)
+            return lambda run: _intersect(left(run), run.memory.passing(right(run)), key, node.all)
         case n.SetKind.EXCEPT:
-            return lambda run: _except(left(run), right(run), key, node.all)
+            return lambda run: _except(left(run), run.memory.passing(right(run)), key, node.all)
 
 
 def _later(rows: Rows, run: Run) -> Iterator[Row]:
@@ -66,7 +67,7 @@ def compile_with(context: Context, node: n.With) -> Rows:
         inner = run
         changing = []
         for number, plan, changes in plans:
-            found = CteRows(plan(inner))
+            found = CteRows(run.memory.passing(plan(inner)))
             if changes:
                 changing.append(found)
             inner = inner.beside({number: found})
@@ -100,6 +101,8 @@ def compile_recursive_union(context: Context, node: n.RecursiveUnion) -> Rows:
                     if value in seen:
                         continue
                     seen.add(value)
+                    if not len(seen) % CHUNK_ROWS:
+                        run.memory.grown(CHUNK_ROWS, row)
                 work.append(row)
                 yield row
             if not work:

@@ -44,7 +44,7 @@ def compile_window(context: Context, node: n.Window) -> Rows:
     value_of = context.value_of(node.order[0].expression) if range_order is not None else None
 
     def rows(run: Run) -> Iterator[Row]:
-        found = list(each(run))
+        found = run.memory.hold(each(run))
         passes, key = order(run), peers(run)
         start, end = (None if one is None else one(run)(run.outer) for one in offsets)
         value = None if value_of is None else value_of(run)

@@ -7,8 +7,11 @@ connection when first used.
 
 from __future__ import annotations
 
+import os
+import tempfile
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import InvalidInput, Unavailable
@@ -134,6 +137,8 @@ class DuckEngine:
             self.copies.attach(connection.cursor())
             limit += self.copies.bytes_max // 2**20
         connection.execute(f"SET GLOBAL memory_limit = '{limit}MB'")
+        spills = Path(tempfile.gettempdir()) / f"belvedere-{os.getpid()}-{id(self)}"
+        connection.execute("SET GLOBAL temp_directory = ?", [str(spills)])  # made when needed
         for setting in SETTINGS:
             connection.execute(f"SET GLOBAL {setting}")
         return connection

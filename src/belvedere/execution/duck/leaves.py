@@ -51,7 +51,7 @@ def compile_leaf(catalog: Catalog, node: n.Node) -> Leaf:
                 return Leaf(name, _scanned(catalog, node), relation, node.slots)
     rows = compile_plan(catalog, node)
     types = [field.type for field in node.fields]
-    return Leaf(name, lambda run: _fitting(list(rows(run)), types))
+    return Leaf(name, lambda run: _fitting(run.memory.hold(rows(run)), types))
 
 
 def _fitting(rows: list[Any], types: list[SqlType]) -> pa.Table:
