@@ -20,7 +20,7 @@ from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
 
 BY_ROWS = ("store", "ycsb", "queries")
-BY_SCALE = ("views", "vms", "cloudtps", "pnuts")
+BY_SCALE = ("views", "vms", "cloudtps", "pnuts", "pipeline")
 """Workloads of `belvedere bench`, by what says how large they are."""
 
 Store = Annotated[Path, typer.Argument(help="the store's directory")]
