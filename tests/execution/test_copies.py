@@ -13,6 +13,7 @@ from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import Error
 from belvedere.execution.duck import copies as module
+from belvedere.execution.duck import copy as copying
 from belvedere.execution.duck.copies import Copies
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
@@ -384,6 +385,30 @@ def test_explain_says_what_is_read_from_a_copy(store: Store) -> None:
     assert "reads t: scan" in explained(session)
     rows(session)
     assert "reads t: columnar copy of 50 rows" in explained(session)
+
+
+def test_a_large_table_is_taken_in_part_by_part(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "FILL_ROWS", 100)
+    monkeypatch.setattr(module, "SCAN_BATCH_ROWS", 30)
+    session = store.session()
+    session.execute("INSERT INTO t SELECT n, n, 'more' FROM generate_series(51, 700) g(n)")
+    assert len(rows(session)) == 700
+    assert store.copies.names() == ("t",)
+
+
+def test_a_copy_that_cannot_be_finished_leaves_nothing(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(copying, "FILL_ROWS", 10)
+    monkeypatch.setattr(module, "SCAN_BATCH_ROWS", 10)
+    session = store.session()
+    session.execute("ALTER TABLE t ADD COLUMN n numeric(5, 1)")
+    session.execute("UPDATE t SET n = 'NaN' WHERE id = 45")
+    assert len(rows(session)) == 50
+    assert store.copies.names() == ()
+    assert store.shared.engine._connection.execute("SHOW TABLES").fetchall() == []
 
 
 def test_readers_beside_writers_see_whole_transactions(store: Store) -> None:

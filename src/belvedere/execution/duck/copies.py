@@ -23,7 +23,6 @@ from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple, Protocol
 
 import duckdb
-import pyarrow as pa
 
 from belvedere.catalog import model
 from belvedere.catalog.relation import CompiledTable, compiled_table
@@ -32,7 +31,7 @@ from belvedere.codec.arrow import rows_to_arrow
 from belvedere.codec.record import Change, Record
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.duck import copy as copying
-from belvedere.execution.duck.copy import Copy, Images
+from belvedere.execution.duck.copy import Copy, Filling, Images
 from belvedere.execution.run import Run
 from belvedere.txn.transaction import Transaction
 
@@ -220,48 +219,65 @@ class Copies:
             self._building.add(relation)
         try:
             compiled = compiled_table(reader.catalog, relation)
-            found = self._scan(compiled, reader, run)
-            if found is not None:
-                self._keep(compiled, found, reader)
+            self._fill(compiled, reader, run)
         except (Unsupported, duckdb.Error):  # no place in Arrow, or in memory
             self._refuse(table)
         finally:
             self._building.discard(relation)
 
-    def _scan(self, compiled: CompiledTable, reader: Transaction, run: Run) -> pa.Table | None:
-        """All rows; None when they are too few or too many."""
-        slots, batches, size = copying.live_slots(compiled.table), list[Any](), 0
+    def _fill(self, compiled: CompiledTable, reader: Transaction, run: Run) -> None:
+        with self._mutex:
+            if self._cursor is None:
+                return
+            filling = Filling(self._cursor.cursor(), self._name(compiled.table.id))
+        kept = False
+        try:
+            if self._scan(compiled, reader, run, filling):
+                filling.finish()
+                kept = self._keep(compiled, filling, reader)
+        finally:
+            try:
+                if not kept:
+                    filling.abandon()
+            finally:
+                filling.close()
+
+    def _scan(
+        self, compiled: CompiledTable, reader: Transaction, run: Run, filling: Filling
+    ) -> bool:
+        """All rows; False when they are too few or too many."""
+        slots = copying.live_slots(compiled.table)
         names = [f"s{slot}" for slot in slots]
         scan = reader.scan_values(compiled.start, compiled.end, batch_rows=SCAN_BATCH_ROWS)
         for values in scan:
             run.interrupt.check()
-            if not batches and len(values) < min(self._budget.rows_min, SCAN_BATCH_ROWS):
-                return None
-            batches.append(rows_to_arrow(compiled.layout, list(values), slots, names))
-            size += batches[-1].nbytes
-            if size > self._budget.bytes_max:
+            if not filling.rows and len(values) < min(self._budget.rows_min, SCAN_BATCH_ROWS):
+                return False
+            filling.add(rows_to_arrow(compiled.layout, list(values), slots, names))
+            if filling.size_bytes > self._budget.bytes_max:
                 self._refuse(compiled.table)
-                return None
-        return pa.Table.from_batches(batches) if batches else None
+                return False
+        return filling.rows > 0
 
-    def _keep(self, compiled: CompiledTable, found: pa.Table, reader: Transaction) -> None:
+    def _keep(self, compiled: CompiledTable, filling: Filling, reader: Transaction) -> bool:
+        """Whether it could be kept: the log still has what happened since."""
         relation = compiled.table.id
         with self._mutex:
             self._advance(reader.position)
-            name = self._name(relation)
             version = reader.catalog.version
-            copy = Copy(compiled, name, found.num_rows, found.nbytes, version)
+            copy = Copy(compiled, filling.name, filling.rows, filling.size_bytes, version)
             made = {relation: copy}
             try:
                 for record in self._log.read(reader.position, self._position):
                     for change in record.changes():
                         self._note(change, made)
             except InvalidInput:  # trimmed meanwhile
-                return
-            if made and self._cursor is not None:
-                copying.create(self._cursor, name, found)
-                self._copies[relation] = copy
-                self._shrink()
+                return False
+            if not made or self._cursor is None:
+                return False
+            self._copies[relation] = copy
+            self._shrink()
+            return True
 
     def _shrink(self) -> None:
         while self.size_bytes > self._budget.bytes_max and len(self._copies) > 1:

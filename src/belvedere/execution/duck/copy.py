@@ -11,6 +11,7 @@ at another position than the copy's, or with writes of its own, reads around the
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -19,6 +20,9 @@ import pyarrow as pa
 from belvedere.catalog.model import Table
 from belvedere.catalog.relation import CompiledTable
 from belvedere.codec.arrow import rows_to_arrow
+
+FILL_ROWS = 60_000
+"""So many scanned rows are handed to DuckDB at a time."""
 
 
 class Images(NamedTuple):
@@ -72,12 +76,60 @@ def columns_of(compiled: CompiledTable, values: list[bytes], slots: tuple[int, .
 # -- keeping it up to date -------------------------------------------------------------------------
 
 
-def create(cursor: Any, name: str, table: pa.Table) -> None:
-    cursor.register("made", table)
-    try:
-        cursor.execute(f"CREATE TABLE {name} AS SELECT * FROM made")
-    finally:
-        cursor.unregister("made")
+class Filling:
+    """A copy in the making: DuckDB takes in what was scanned, in a thread of its own, while the
+    next rows are scanned."""
+
+    def __init__(self, cursor: Any, name: str) -> None:
+        self._cursor = cursor
+        self.name = name
+        self._waiting: list[pa.RecordBatch] = []
+        self._pool: ThreadPoolExecutor | None = None
+        self._begun: Future[None] | None = None
+        self._made = False
+        self.rows = self.size_bytes = 0
+
+    def add(self, batch: pa.RecordBatch) -> None:
+        self._waiting.append(batch)
+        self.rows += batch.num_rows
+        self.size_bytes += batch.nbytes
+        if sum(one.num_rows for one in self._waiting) >= FILL_ROWS:
+            if self._pool is None:
+                self._pool = ThreadPoolExecutor(1, "belvedere-copy")
+            self._settle()
+            taken, self._waiting = self._waiting, []
+            self._begun = self._pool.submit(self._take_in, taken)
+
+    def finish(self) -> None:
+        self._settle()
+        if self._waiting:
+            self._take_in(self._waiting)
+
+    def abandon(self) -> None:
+        try:
+            self._settle()
+        finally:
+            self._cursor.execute(f"DROP TABLE IF EXISTS {self.name}")
+
+    def _settle(self) -> None:
+        """Wait for what was begun, and fail if it did."""
+        begun, self._begun = self._begun, None
+        if begun is not None:
+            begun.result()
+
+    def _take_in(self, batches: list[pa.RecordBatch]) -> None:
+        verb = f"INSERT INTO {self.name}" if self._made else f"CREATE TABLE {self.name} AS"
+        self._cursor.register("made", pa.Table.from_batches(batches))
+        try:
+            self._cursor.execute(f"{verb} SELECT * FROM made")
+        finally:
+            self._cursor.unregister("made")
+        self._made = True
+
+    def close(self) -> None:
+        if self._pool is not None:
+            self._pool.shutdown()
+        self._cursor.close()
 
 
 def apply(cursor: Any, copy: Copy) -> None:
