@@ -10,6 +10,7 @@ import psycopg
 
 import belvedere
 from belvedere.plan.functions import formatter
+from belvedere.plan.values.datetimes import in_zone
 from belvedere.types import Kind, SqlType
 from tests.oracle.postgres import Postgres, column_type
 from tests.slt.records import Answer
@@ -41,13 +42,12 @@ class Belvedere:
             return Answer()
         forms = [_text_form(field.type) for field in result.fields]
         types = tuple(type_name(field.type) for field in result.fields)
-        return Answer(
-            tuple(
+        with in_zone(self.connection._session.settings.zone):
+            rows = tuple(
                 tuple(None if value is None else form(value) for form, value in zip(forms, row))
                 for row in result.rows
-            ),
-            types,
-        )
+            )
+        return Answer(rows, types)
 
     def close(self) -> None:
         self.connection.close()

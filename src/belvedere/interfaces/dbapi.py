@@ -256,7 +256,7 @@ class Cursor:
         self._at = 0
         self.rowcount = result.affected
         if fields is not None and not result.plain and result.table is None:
-            convert = outward(fields)
+            convert = outward(fields, connection._session.settings.zone)
             if convert is not None:
                 self._rows = convert(result.rows)
         return self
@@ -350,7 +350,9 @@ class Cursor:
         result = self._result
         if result is not None and result.table is not None:
             result.materialize()
-            convert = outward(result.fields or ())
+            assert self._connection is not None
+            zone = self._connection._session.settings.zone
+            convert = outward(result.fields or (), zone)
             self._rows = result.rows if convert is None else convert(result.rows)
         return self._rows
 

@@ -73,23 +73,31 @@ def describe(fields: Fields) -> list[Description]:
     ]
 
 
-def outward(fields: Fields) -> Callable[[list[Row]], list[Row]] | None:
-    """What makes result rows of what the engine gives, or None when they are the same."""
-    places = [i for i, field in enumerate(fields) if field.type.kind is Kind.INTERVAL]
-    if not places:
+def outward(
+    fields: Fields, zone: datetime.tzinfo = datetime.UTC
+) -> Callable[[list[Row]], list[Row]] | None:
+    """What makes result rows of what the engine gives, or None when they are the same: intervals
+    as time spans, instants in the session's zone."""
+    forms: dict[int, Callable[[Any], Any]] = {}
+    for i, field in enumerate(fields):
+        if field.type.kind is Kind.INTERVAL:
+            forms[i] = timedelta_of
+        elif field.type.kind is Kind.TIMESTAMPTZ and zone is not datetime.UTC:
+            forms[i] = lambda value: value.astimezone(zone)
+    if not forms:
         return None
 
     def convert(rows: list[Row]) -> list[Row]:
-        return [_converted(row, places) for row in rows]
+        return [_converted(row, forms) for row in rows]
 
     return convert
 
 
-def _converted(row: Row, places: list[int]) -> Row:
+def _converted(row: Row, forms: dict[int, Callable[[Any], Any]]) -> Row:
     values: list[Any] = list(row)
-    for place in places:
+    for place, form in forms.items():
         if values[place] is not None:
-            values[place] = timedelta_of(values[place])
+            values[place] = form(values[place])
     return tuple(values)
 
 

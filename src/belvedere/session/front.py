@@ -71,6 +71,7 @@ def _bound(session: Session, tree: Any, types: Sequence[SqlType | None]) -> Stat
         schema=current_schema(session),
         virtual=session.virtual.fields,
         parameter_types=types,
+        zone=session.settings.zone,
     )
 
 

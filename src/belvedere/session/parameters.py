@@ -15,6 +15,7 @@ from typing import Any
 from belvedere.errors import InvalidInput
 from belvedere.plan.functions import cast_function, parser
 from belvedere.plan.functions.casts import Context
+from belvedere.plan.values.datetimes import in_zone
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -48,8 +49,22 @@ _INTEGER_MAX = 2**31
 _BIGINT_MAX = 2**63
 
 
-def converter(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], Row]:
-    """A function from given parameters to a row of values of these types."""
+def converter(
+    types: Sequence[SqlType], zone: datetime.tzinfo = datetime.UTC
+) -> Callable[[Sequence[Any]], Row]:
+    """A function from given parameters to a row of values of these types, read in the zone."""
+    made = _converter(types)
+    if zone is datetime.UTC:
+        return made
+
+    def convert(given: Sequence[Any]) -> Row:
+        with in_zone(zone):
+            return made(given)
+
+    return convert
+
+
+def _converter(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], Row]:
     forms = [_form(one) for one in types]
     count = len(forms)
     if count == 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -68,9 +69,12 @@ class Prepared:
         self.position = shared.host.position
         self.record = record
         self.text = record.text
-        self.convert: Callable[[Sequence[Any]], Row] = converter(data.parameters)
+        self.convert: Callable[[Sequence[Any]], Row] = converter(data.parameters, data.zone)
         self.needs_environment = _uses_environment(data.plan)
-        self.plain = all(field.type.kind is not Kind.INTERVAL for field in data.plan.fields)
+        kinds = {field.type.kind for field in data.plan.fields}
+        self.plain = Kind.INTERVAL not in kinds
+        if data.zone is not datetime.UTC and Kind.TIMESTAMPTZ in kinds:
+            self.plain = False
         self.point_read: PointRead | None = None
         self.point_write: PointWrite | None = None
         self.target = _target(data.plan)

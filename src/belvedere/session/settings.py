@@ -7,18 +7,21 @@ what they were.
 
 from __future__ import annotations
 
+import datetime
 import difflib
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.errors import InvalidInput
 from belvedere.execution.choose import Tier
+from belvedere.plan.values.datetimes import format_offset, session_zone_named, zone_text
 from belvedere.session.freshness import parse_freshness
 from belvedere.txn.border import READ_COMMITTED, SERIALIZABLE, SNAPSHOT, Isolation
 
 _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
+_HOURS = re.compile(r"[-+]?\d{1,2}(\.\d+)?")
 _ON = {"on": True, "true": True, "yes": True, "1": True}
 _OFF = {"off": False, "false": False, "no": False, "0": False}
 
@@ -86,12 +89,24 @@ def _share(text: str) -> float:
     return share
 
 
-def _time_zone(text: str) -> str:
-    if text.lower() not in ("utc", "etc/utc", "gmt", "default", "0"):
-        raise Unsupported(
-            "time zone other than UTC", name=text, hint="use AT TIME ZONE in the statement"
-        )
-    return "UTC"
+def _time_zone(text: str) -> datetime.tzinfo:
+    """By name, or by hours east of UTC; 22023 when there is none."""
+    if text.lower() in ("utc", "etc/utc", "gmt", "default", "local", "0"):
+        return datetime.UTC
+    if _HOURS.fullmatch(text) and abs(float(text)) < 24:
+        return datetime.timezone(datetime.timedelta(hours=float(text)))
+    return session_zone_named(text)
+
+
+def _zone_text(text: str) -> str:
+    """As SHOW has it: a name as it is written, hours as PostgreSQL spells them."""
+    if text.lower() in ("default", "local"):
+        return "UTC"
+    if not _HOURS.fullmatch(text):
+        return zone_text(text)
+    shown = format_offset(round(float(text) * 3600))
+    other = format_offset(round(-float(text) * 3600))
+    return f"<{shown}>{other}"
 
 
 def _only(*values: str) -> Callable[[str], str]:
@@ -143,6 +158,8 @@ class Settings:
         self._before: dict[str, str] = {}
         self._local: dict[str, str] = {}
         self.tier: Tier = self._values["tier"]
+        self.zone: datetime.tzinfo = datetime.UTC
+        self.when_zone_changes: Callable[[datetime.tzinfo], None] = lambda _: None
         self.version = 0
 
     def known(self) -> dict[str, Setting]:
@@ -161,6 +178,8 @@ class Settings:
             raise InvalidInput("setting cannot be changed", sqlstate="55P02", name=setting.name)
         value = setting.default if text is None else text
         parsed = setting.parse(value)
+        if setting.name == "timezone":
+            value = _zone_text(value)
         kept = self._local if local else self._before
         kept.setdefault(setting.name, self._texts[setting.name])
         self._put(setting.name, value, parsed)
@@ -179,6 +198,9 @@ class Settings:
         self.version += 1
         if name == "tier":
             self.tier = value
+        elif name == "timezone":
+            self.zone = value
+            self.when_zone_changes(value)
 
     def ended(self, *, committed: bool) -> None:
         """A transaction is over: local settings end, and uncommitted ones are taken back."""

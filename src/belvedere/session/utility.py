@@ -12,6 +12,7 @@ from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.context import Context
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Field
+from belvedere.plan.values.datetimes import UTC, in_zone
 from belvedere.session import copying, explain, front
 from belvedere.session.definitions import run_definition
 from belvedere.session.result import Result
@@ -19,7 +20,7 @@ from belvedere.session.settings import ISOLATIONS, SETTINGS
 from belvedere.sql import statements as s
 from belvedere.sql.definitions import QualifiedName
 from belvedere.txn.border import LockRequest
-from belvedere.types import TEXT
+from belvedere.types import TEXT, Kind
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -239,6 +240,19 @@ def _analyze(session: Session, statement: s.Analyze | s.Vacuum, _: Sequence[Any]
     return Result("ANALYZE" if isinstance(statement, s.Analyze) else "VACUUM")
 
 
+def _copy(session: Session, statement: s.Copy, parameters: Sequence[Any]) -> Result:
+    zone = session.settings.zone
+    if zone is UTC:
+        return copying.run(session, statement, parameters)
+    if statement.direction == "from":
+        # Its commit would run under the zone too.
+        if any(field.type.kind is Kind.TIMESTAMPTZ for field in statement.columns):
+            raise Unsupported("COPY FROM of instants in another zone than UTC")
+        return copying.run(session, statement, parameters)
+    with in_zone(zone):
+        return copying.run(session, statement, parameters)
+
+
 def _named(session: Session, name: QualifiedName) -> AnyObject:
     found = session.catalog.find(name.name, name.schema or front.current_schema(session))
     if found is None:
@@ -265,6 +279,6 @@ _HANDLERS: dict[type, Handler] = {
     s.Analyze: _analyze,
     s.Vacuum: _analyze,
     s.Explain: explain.run,
-    s.Copy: copying.run,
+    s.Copy: _copy,
 }
 _IN_FAILED = (s.Commit, s.Rollback, s.RollbackTo)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from dataclasses import dataclass
 
 import msgspec
@@ -22,7 +23,7 @@ class DataPlan:
     `parameters` are the types the values must have, first to last. `changes`: some part of it
     writes. `returns`: it gives rows (a change of data without RETURNING does not). `relations` are
     the tables and views it reads or writes. `volatile`: its result depends on more than the data
-    and the parameters.
+    and the parameters. `zone` is that of the session it was bound for.
     """
 
     verb: str
@@ -32,6 +33,7 @@ class DataPlan:
     returns: bool
     relations: tuple[int, ...]
     volatile: bool
+    zone: datetime.tzinfo = datetime.UTC
 
     @property
     def fields(self) -> Fields:

@@ -9,7 +9,7 @@ from decimal import Decimal
 
 from belvedere.errors import InvalidInput
 from belvedere.plan.values.datetime_text import time_at
-from belvedere.plan.values.datetimes import UTC
+from belvedere.plan.values.datetimes import instant, local
 from belvedere.plan.values.decimals import parse_numeric, rounded
 from belvedere.plan.values.failures import out_of_range
 from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND
@@ -109,23 +109,23 @@ def date_to_timestamp(value: datetime.date) -> datetime.datetime:
 
 
 def date_to_timestamptz(value: datetime.date) -> datetime.datetime:
-    return datetime.datetime(value.year, value.month, value.day, tzinfo=UTC)
+    return instant(datetime.datetime(value.year, value.month, value.day))
 
 
 def timestamp_to_timestamptz(value: datetime.datetime) -> datetime.datetime:
-    return value.replace(tzinfo=UTC)
+    return instant(value)
 
 
 def timestamptz_to_timestamp(value: datetime.datetime) -> datetime.datetime:
-    return value.replace(tzinfo=None)
+    return local(value).replace(tzinfo=None)
 
 
 def to_date(value: datetime.datetime) -> datetime.date:
-    return value.date()
+    return value.date() if value.tzinfo is None else local(value).date()
 
 
 def to_time(value: datetime.datetime) -> datetime.time:
-    return value.time()
+    return value.time() if value.tzinfo is None else local(value).time()
 
 
 def time_microseconds(value: datetime.time) -> int:

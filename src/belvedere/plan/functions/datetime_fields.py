@@ -23,8 +23,12 @@ from belvedere.plan.functions.conversions import (
 from belvedere.plan.functions.function import UDF, Environment, Function, Volatility, scalar, stable
 from belvedere.plan.values.datetimes import (
     MICROSECOND,
+    UTC,
     beyond_python,
+    local,
     microseconds_of,
+    offset_of,
+    session_zone,
     shifted,
     to_local,
     to_utc,
@@ -121,9 +125,22 @@ _INTERVAL_FIELDS: dict[str, Field] = {
     "week": lambda v: _whole(v.days, 7),
     "year": lambda v: _months(v)[0],
 }
-_ZONE_FIELDS: dict[str, Field] = dict.fromkeys(
-    ("timezone", "timezone_hour", "timezone_minute"), lambda v: 0
-)
+
+
+def _offset_now(value: datetime.datetime) -> int:
+    return offset_of(value, session_zone())
+
+
+_ZONE_FIELDS: dict[str, Field] = {
+    "timezone": _offset_now,
+    "timezone_hour": lambda v: _whole(_offset_now(v), 3600),
+    "timezone_minute": lambda v: _whole(_rest(_offset_now(v), 3600), 60),
+}
+
+
+def _there(name: str, form: Callable[[Any], Decimal]) -> Callable[[Any], Decimal]:
+    """A field as clocks of the session's zone show it; an epoch is the same everywhere."""
+    return form if name == "epoch" else lambda value: form(local(value))
 
 
 def _fraction(micros: int, scale: int) -> Decimal:
@@ -179,7 +196,8 @@ def _forms() -> dict[str, dict[str, Callable[[Any], Decimal]]]:
         },
         "time": timed | {"epoch": lambda v: _fraction(time_microseconds(v), 6)},
         "timestamp": timestamp,
-        "timestamptz": timestamp | {n: _whole_field(f) for n, f in _ZONE_FIELDS.items()},
+        "timestamptz": {name: _there(name, form) for name, form in timestamp.items()}
+        | {n: _whole_field(f) for n, f in _ZONE_FIELDS.items()},
         "interval": {name: _whole_field(field) for name, field in _INTERVAL_FIELDS.items()}
         | _clock_forms(lambda v: _rest(v.microseconds, MINUTE))
         | {"epoch": _interval_epoch},
@@ -265,13 +283,22 @@ _WITHIN_DAY = {"hour", "minute", "second", "milliseconds", "microseconds"}
 
 
 def truncate_zone(field: str, value: datetime.datetime, zone: str) -> datetime.datetime:
-    place = zone_named(zone)
-    local = to_local(value, place)
-    cut = truncate(field, local)
+    return _truncate_in(field, value, zone_named(zone))
+
+
+def _truncate_in(field: str, value: datetime.datetime, zone: datetime.tzinfo) -> datetime.datetime:
+    shown = to_local(value, zone)
+    cut = truncate(field, shown)
     if _unit_named(field) in _WITHIN_DAY:
         # Within a day the clock's offset is the one it has now, also in an hour that repeats.
-        return shifted(value, (cut - local) // MICROSECOND)
-    return to_utc(cut, place)
+        return shifted(value, (cut - shown) // MICROSECOND)
+    return to_utc(cut, zone)
+
+
+def truncate_there(field: str, value: datetime.datetime) -> datetime.datetime:
+    """In the session's zone."""
+    zone = session_zone()
+    return truncate(field, value) if zone is UTC else _truncate_in(field, value, zone)
 
 
 def truncate_interval(field: str, value: Interval) -> Interval:
@@ -303,6 +330,8 @@ def truncate_interval(field: str, value: Interval) -> Interval:
 
 def age(left: datetime.datetime, right: datetime.datetime) -> Interval:
     """The difference in years, months, days and time, borrowing days from the earlier month."""
+    if left.tzinfo is not None:
+        left, right = (local(one).replace(tzinfo=None) for one in (left, right))
     if left < right:
         late = age(right, left)
         return Interval(-late.months, -late.days, -late.microseconds)
@@ -319,12 +348,13 @@ def age(left: datetime.datetime, right: datetime.datetime) -> Interval:
 
 
 def age_now(environment: Environment, value: datetime.datetime) -> Interval:
-    return age(date_to_timestamp(environment.transaction_time.date()), value)
+    return age(date_to_timestamp(local(environment.transaction_time).date()), value)
 
 
 def age_now_zone(environment: Environment, value: datetime.datetime) -> Interval:
     return age(
-        timestamp_to_timestamptz(date_to_timestamp(environment.transaction_time.date())), value
+        timestamp_to_timestamptz(date_to_timestamp(local(environment.transaction_time).date())),
+        value,
     )
 
 
@@ -396,7 +426,7 @@ def _extracts() -> list[Function]:
 FUNCTIONS: tuple[Function, ...] = (
     *_extracts(),
     scalar("date_trunc(text,timestamp) timestamp", truncate, UDF),
-    stable("date_trunc(text,timestamptz) timestamptz", truncate, UDF),
+    stable("date_trunc(text,timestamptz) timestamptz", truncate_there, UDF),
     scalar("date_trunc(text,timestamptz,text) timestamptz", truncate_zone, UDF),
     scalar("date_trunc(text,interval) interval", truncate_interval, UDF),
     scalar("age(timestamp,timestamp) interval", age, UDF),

@@ -15,7 +15,15 @@ from typing import Any
 
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.functions.function import UDF, Function, stable
-from belvedere.plan.values.datetimes import UTC, beyond_python, shifted
+from belvedere.plan.values.datetimes import (
+    beyond_python,
+    format_offset,
+    instant,
+    local,
+    offset_of,
+    session_zone,
+    shifted,
+)
 from belvedere.plan.values.failures import datetime_out_of_range
 from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND
 from belvedere.types import Interval
@@ -118,6 +126,7 @@ class _Moment:
     micro: int
     date: datetime.date | None
     zone: str = ""
+    offset: int = 0
 
 
 def _numbers(moment: _Moment) -> dict[str, tuple[int, int]]:
@@ -159,6 +168,13 @@ def _cased(text: str, like: str) -> str:
     return text.lower() if like.islower() else text
 
 
+def _zone_words(moment: _Moment) -> dict[str, str]:
+    sign, seconds = "-" if moment.offset < 0 else "+", abs(moment.offset)
+    hours, minutes = f"{sign}{seconds // 3600:02}", f"{seconds // 60 % 60:02}"
+    short = hours if minutes == "00" else f"{hours}:{minutes}"
+    return {"TZ": moment.zone, "OF": short, "TZH": hours, "TZM": minutes}
+
+
 def _words(part: _Part, moment: _Moment) -> str | None:
     """The text of a field that is spelled in words."""
     field = part.field
@@ -170,7 +186,7 @@ def _words(part: _Part, moment: _Moment) -> str | None:
     if upper in ("AD", "BC", "A.D.", "B.C."):
         return _cased("A.D." if "." in field else "AD", field)
     if upper in ("TZ", "OF", "TZH", "TZM"):
-        zone = {"TZ": moment.zone, "OF": "+00", "TZH": "+00", "TZM": "00"}[upper]
+        zone = _zone_words(moment)[upper]
         return zone.lower() if field == "tz" else zone
     if upper == "RM":
         roman = _ROMAN[moment.month - 1] if moment.month else ""
@@ -213,11 +229,17 @@ def _format(moment: _Moment, template: str) -> str:
 def format_timestamp(value: datetime.datetime, template: str) -> str | None:
     if not template:
         return None
-    zone = "" if value.tzinfo is None else "UTC"
+    zone, offset = "", 0
+    if value.tzinfo is not None:
+        there = value.astimezone(session_zone())
+        zone, offset = there.tzname() or "", offset_of(value, session_zone())
+        if zone.startswith("UTC") and zone != "UTC":
+            zone = format_offset(offset)
+        value = local(value)
     return _format(
         _Moment(
             value.year, value.month, value.day, value.hour, value.minute, value.second,
-            value.microsecond, value.date(), zone,
+            value.microsecond, value.date(), zone, offset,
         ),
         template,
     )  # fmt: skip
@@ -412,9 +434,7 @@ def to_date(text: str, template: str) -> datetime.date:
 def to_timestamp(text: str, template: str) -> datetime.datetime:
     reading = _read(text, template)
     date = _date_of(reading.found)
-    return shifted(
-        datetime.datetime(date.year, date.month, date.day, tzinfo=UTC), _clock_of(reading)
-    )
+    return instant(shifted(datetime.datetime(date.year, date.month, date.day), _clock_of(reading)))
 
 
 FUNCTIONS: tuple[Function, ...] = (

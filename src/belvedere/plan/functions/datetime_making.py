@@ -12,6 +12,8 @@ from belvedere.plan.values.datetimes import (
     UTC,
     beyond_python,
     from_microseconds,
+    instant,
+    local,
     shifted,
     to_local,
     to_utc,
@@ -64,7 +66,7 @@ def make_timestamp(
 def make_timestamptz(
     year: int, month: int, day: int, hour: int, minute: int, second: float
 ) -> datetime.datetime:
-    return make_timestamp(year, month, day, hour, minute, second).replace(tzinfo=UTC)
+    return instant(make_timestamp(year, month, day, hour, minute, second))
 
 
 def interval_of(
@@ -133,15 +135,15 @@ def clock_time(environment: Environment) -> datetime.datetime:
 
 
 def current_date(environment: Environment) -> datetime.date:
-    return environment.transaction_time.date()
+    return local(environment.transaction_time).date()
 
 
 def local_time(environment: Environment) -> datetime.time:
-    return environment.transaction_time.time()
+    return local(environment.transaction_time).time()
 
 
 def local_timestamp(environment: Environment) -> datetime.datetime:
-    return environment.transaction_time.replace(tzinfo=None)
+    return local(environment.transaction_time).replace(tzinfo=None)
 
 
 _INTERVAL_TYPES = ("int4", "int4", "int4", "int4", "int4", "int4", "float8")

@@ -15,7 +15,15 @@ from belvedere.plan.functions.conversions import date_to_timestamp, time_microse
 from belvedere.plan.functions.function import UDF, Function, Volatility, scalar
 from belvedere.plan.values import interval_math
 from belvedere.plan.values.datetime_text import time_at
-from belvedere.plan.values.datetimes import MICROSECOND, beyond_python, shifted
+from belvedere.plan.values.datetimes import (
+    MICROSECOND,
+    UTC,
+    beyond_python,
+    instant,
+    local,
+    session_zone,
+    shifted,
+)
 from belvedere.plan.values.failures import datetime_out_of_range
 from belvedere.types import MICROSECONDS_PER_DAY, Interval
 
@@ -67,6 +75,10 @@ def add_months(value: Timestamp, months: int) -> Timestamp:
 
 def add(value: Timestamp, interval: Interval) -> Timestamp:
     months, days, microseconds = interval
+    if value.tzinfo is not None and (months or days) and session_zone() is not UTC:
+        # Months and days are those of the calendar there, the time is time that passes.
+        there = add(local(value).replace(tzinfo=None), Interval(months, days, 0))
+        return shifted(instant(there), microseconds)
     if months:
         value = add_months(value, months)
     return shifted(value, days * MICROSECONDS_PER_DAY + microseconds)

@@ -204,8 +204,13 @@ def encoder(sql_type: SqlType) -> Callable[[Any], str]:
     if kind is Kind.TIMESTAMP:
         return lambda value: '"' + show(value).replace(" ", "T") + '"'
     if kind is Kind.TIMESTAMPTZ:
-        return lambda value: '"' + show(value).replace(" ", "T") + ':00"'
+        return lambda value: f'"{_with_minutes(show(value).replace(" ", "T"))}"'
     return lambda value: quoted(show(value))
+
+
+def _with_minutes(text: str) -> str:
+    """The offset with its minutes, which JSON always has."""
+    return text if text[-3] == ":" and text[-6] in "+-" else text + ":00"
 
 
 def _finite(value: Any) -> bool:

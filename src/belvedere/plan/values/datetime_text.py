@@ -18,6 +18,7 @@ from belvedere.plan.values.datetimes import (
     UTC,
     YEAR_MAX_PG,
     beyond_python,
+    session_zone,
     shifted,
     to_utc,
     zone_abbreviated,
@@ -91,7 +92,7 @@ def parse_timestamp(text: str) -> datetime.datetime:
 def parse_timestamptz(text: str) -> datetime.datetime:
     fields = _read(text, "timestamp with time zone")
     local = _at(_finish_date(fields), fields.clock or 0)
-    return to_utc(local, fields.zone or UTC)
+    return to_utc(local, fields.zone or session_zone())
 
 
 def parse_time(text: str) -> datetime.time:

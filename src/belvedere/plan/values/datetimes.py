@@ -6,10 +6,13 @@ beyond Python's range is `Unsupported`, beyond PostgreSQL's own it is 22008.
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import functools
 import re
+import threading
 import zoneinfo
+from collections.abc import Iterator
 
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.values.failures import datetime_out_of_range
@@ -46,7 +49,62 @@ def format_timestamp(value: datetime.datetime) -> str:
 
 
 def format_timestamptz(value: datetime.datetime) -> str:
-    return format_timestamp(value.astimezone(UTC).replace(tzinfo=None)) + "+00"
+    zone = _session.zone
+    if zone is UTC:
+        return format_timestamp(value.astimezone(UTC).replace(tzinfo=None)) + "+00"
+    return format_timestamp(to_local(value, zone)) + format_offset(offset_of(value, zone))
+
+
+def offset_of(value: datetime.datetime, zone: datetime.tzinfo) -> int:
+    """The seconds that clocks in the zone are ahead of UTC at the instant."""
+    found = value.astimezone(zone).utcoffset()
+    assert found is not None
+    return round(found.total_seconds())
+
+
+def format_offset(seconds: int) -> str:
+    """+02, +05:30, -00:44:30."""
+    sign, rest = ("-", -seconds) if seconds < 0 else ("+", seconds)
+    parts = [rest // 3600, rest // 60 % 60, rest % 60]
+    while len(parts) > 1 and not parts[-1]:
+        parts.pop()
+    return sign + ":".join(f"{part:02}" for part in parts)
+
+
+# -- the session's zone ----------------------------------------------------------------------------
+
+
+class _Session(threading.local):
+    zone: datetime.tzinfo = UTC
+
+
+_session = _Session()
+
+
+def session_zone() -> datetime.tzinfo:
+    """The zone that the function now called was bound under: UTC but inside of `in_zone`."""
+    return _session.zone
+
+
+@contextlib.contextmanager
+def in_zone(zone: datetime.tzinfo) -> Iterator[None]:
+    before, _session.zone = _session.zone, zone
+    try:
+        yield
+    finally:
+        _session.zone = before
+
+
+def local(value: datetime.datetime) -> datetime.datetime:
+    """A TIMESTAMPTZ as clocks of the session's zone show it; it still says UTC."""
+    zone = _session.zone
+    return value if zone is UTC else to_local(value, zone).replace(tzinfo=UTC)
+
+
+def instant(value: datetime.datetime) -> datetime.datetime:
+    """The instant at which clocks of the session's zone show a TIMESTAMP."""
+    zone = _session.zone
+    return value.replace(tzinfo=UTC) if zone is UTC else to_utc(value, zone)
 
 
 def beyond_python(year: int, kind: str) -> Exception:
@@ -126,6 +184,21 @@ def zone_named(name: str) -> datetime.tzinfo:
     )
     # POSIX counts west of Greenwich as positive, and so does PostgreSQL here.
     return datetime.timezone(offset if sign == "-" else -offset)
+
+
+def session_zone_named(name: str) -> datetime.tzinfo:
+    """The zone of a name as SET TIME ZONE takes it: one with its rules before an abbreviation."""
+    if "/" not in name and name.lower() not in _canonical():
+        return zone_named(name)
+    try:
+        return zoneinfo.ZoneInfo(_canonical()[name.lower()])
+    except (KeyError, zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise InvalidInput("time zone not recognized", sqlstate="22023", zone=name) from None
+
+
+def zone_text(name: str) -> str:
+    """The name of a zone in its usual spelling."""
+    return _canonical().get(name.lower(), name)
 
 
 def zone_abbreviated(name: str) -> datetime.tzinfo | None:

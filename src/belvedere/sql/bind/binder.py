@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
@@ -46,6 +47,7 @@ class Binder:
     literals: dict[int, tuple[e.Literal, int]] = field(default_factory=dict)  # by id: where written
     ctes: int = 0
     late: bool = False  # a parameter was left without a type where none was needed
+    zone: datetime.tzinfo = datetime.UTC  # of the session
     views: tuple[int, ...] = ()  # plain views being expanded, to stop a cycle
 
     def parameter(self, index: int) -> e.Parameter:

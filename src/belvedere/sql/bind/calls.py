@@ -242,7 +242,7 @@ def aggregate_call(env: Env, tree: t.FunctionCall, name: str) -> e.AggregateCall
     order = tuple([sort_key(env, one) for one in tree.order_by])
     if tree.distinct:
         _check_distinct_order(given, order, tree.at)
-    function = concrete(found)
+    function = concrete(found, env.binder.zone)
     return e.AggregateCall(function, given, found.result_type, tree.distinct, condition, order)
 
 
@@ -281,7 +281,7 @@ def _ordered_set(
     count = len(direct)
     order = tuple([replace(key, expression=one) for key, one in zip(keys, given[count:])])
     return e.AggregateCall(
-        concrete(found), given[:count], found.result_type, False, condition, order
+        concrete(found, env.binder.zone), given[:count], found.result_type, False, condition, order
     )
 
 
@@ -325,9 +325,11 @@ def table_call(env: Env, tree: t.FunctionCall) -> n.TableCall:
     found, given = resolved_call(env.binder, name, _arguments(env, tree), tree.at)
     if name in ("json_each", "json_each_text"):
         fields = (n.Field("key", TEXT), n.Field("value", found.result_type))
-        return n.TableCall(concrete(found), given, fields)
+        return n.TableCall(concrete(found, env.binder.zone), given, fields)
     column = "value" if name.startswith("json_array_elements") else name
-    return n.TableCall(concrete(found), given, (n.Field(column, found.result_type),))
+    return n.TableCall(
+        concrete(found, env.binder.zone), given, (n.Field(column, found.result_type),)
+    )
 
 
 # -- functions with rules of their own -------------------------------------------------------------

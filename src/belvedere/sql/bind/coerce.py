@@ -7,6 +7,7 @@ wherever else it is used it is cast from that.
 
 from __future__ import annotations
 
+import datetime
 import functools
 from collections.abc import Sequence
 from dataclasses import replace
@@ -17,8 +18,10 @@ from belvedere.plan.functions.casts import Context, cast_function, is_relabellin
 from belvedere.plan.functions.function import Function
 from belvedere.plan.functions.registry import Resolved, resolve
 from belvedere.plan.functions.resolution import common_type
+from belvedere.plan.functions.zones import depends_on_zone, zoned
+from belvedere.plan.values.datetimes import UTC, in_zone
 from belvedere.sql.bind.binder import Binder
-from belvedere.types import BOOLEAN, TEXT, UNKNOWN, Kind, SqlType
+from belvedere.types import BOOLEAN, TEXT, TIMESTAMPTZ, UNKNOWN, Kind, SqlType
 
 IMPLICIT, ASSIGNMENT, EXPLICIT = Context.IMPLICIT, Context.ASSIGNMENT, Context.EXPLICIT
 
@@ -42,6 +45,8 @@ def coerce(
         raise located(error, at) from None
     if context is not EXPLICIT and is_relabelling(source, target):
         return expression
+    if binder.zone is not UTC and depends_on_zone(function, (source,), target):
+        function = zoned(function, binder.zone)
     return e.Cast(expression, target, function, context is EXPLICIT)
 
 
@@ -64,7 +69,8 @@ def _read(
     function = cast_function(UNKNOWN, target, context)
     assert callable(function.python)
     try:
-        return e.Literal(function.python(expression.value), target)
+        with in_zone(binder.zone):
+            return e.Literal(function.python(expression.value), target)
     except Error as error:
         raise located(error, at) from None
 
@@ -114,12 +120,14 @@ def call(
 ) -> e.Call:
     """A call of a scalar function or operator, its arguments cast to what it takes."""
     found, given = resolved_call(binder, name, arguments, at)
-    return e.Call(concrete(found), given, found.result_type)
+    return e.Call(concrete(found, binder.zone), given, found.result_type)
 
 
 def resolved_call(
     binder: Binder, name: str, arguments: Sequence[e.Expression], at: int | None
 ) -> tuple[Resolved, tuple[e.Expression, ...]]:
+    if binder.zone is not UTC and name in _COMPARISONS:
+        arguments = _as_instants(binder, arguments)
     try:
         found = resolve(name, [one.type for one in arguments])
     except Error as error:
@@ -141,11 +149,25 @@ def _concrete(name: str, argument_types: tuple[SqlType, ...]) -> Function:
     return replace(found.function, python=found.python)
 
 
-def concrete(found: Resolved) -> Function:
+def concrete(found: Resolved, zone: datetime.tzinfo = UTC) -> Function:
     """The function with the Python form for these very types, so that executors need not ask."""
-    if found.function.specialize is None:
-        return found.function
-    return _concrete(found.function.name, found.argument_types)
+    function = found.function
+    if function.specialize is not None:
+        function = _concrete(function.name, found.argument_types)
+    if zone is not UTC and depends_on_zone(function, found.argument_types, found.result_type):
+        return zoned(function, zone)
+    return function
+
+
+_COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
+
+
+def _as_instants(binder: Binder, arguments: Sequence[e.Expression]) -> Sequence[e.Expression]:
+    """A TIMESTAMP or DATE beside a TIMESTAMPTZ is compared as the instant it is in the zone."""
+    kinds = {one.type.kind for one in arguments}
+    if Kind.TIMESTAMPTZ not in kinds or not kinds & {Kind.TIMESTAMP, Kind.DATE}:
+        return arguments
+    return [coerce(binder, one, TIMESTAMPTZ) for one in arguments]
 
 
 def compare(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from collections.abc import Sequence
 
 from belvedere.catalog.catalog import Catalog
@@ -46,9 +47,11 @@ def bind_statement(
     schema: str = "public",
     virtual: VirtualTables = no_virtual_tables,
     parameter_types: Sequence[SqlType | None] = (),
+    zone: datetime.tzinfo = datetime.UTC,
 ) -> s.Statement:
-    """The bound statement. `parameter_types` are those that are known; the others are inferred."""
-    binder = Binder(catalog, RULES, schema, virtual)
+    """The bound statement. `parameter_types` are those that are known; the others are inferred.
+    `zone` is the session's."""
+    binder = Binder(catalog, RULES, schema, virtual, zone=zone)
     binder.parameters = [UNKNOWN if one is None else one for one in parameter_types]
     match tree:
         case t.Query() | t.InsertTree() | t.UpdateTree() | t.DeleteTree():
@@ -62,6 +65,7 @@ def bind_statement(
                 schema=schema,
                 virtual=virtual,
                 parameter_types=parameter_types,
+                zone=zone,
             )
             return s.Explain(inner, tree.source, tree.options)
         case forms.ExecuteForm():
@@ -104,6 +108,7 @@ def data_plan(binder: Binder, verb: str, plan: n.Node) -> s.DataPlan:
         returns=bool(plan.fields) or verb == "select",
         relations=relations_of(plan),
         volatile=any(_is_volatile(node) for node in nodes),
+        zone=binder.zone,
     )
 
 

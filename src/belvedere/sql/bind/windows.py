@@ -43,7 +43,7 @@ def bind_window(env: Env, tree: t.FunctionCall, name: str, kind: FunctionKind) -
             raise Unsupported("filter of a window function", position=tree.at + 1)
         bound = env.binder.rules.expression(inner, tree.filter)
         condition = boolean(env.binder, bound, "filter", tree.at)
-    call = e.WindowCall(concrete(found), given, found.result_type, condition)
+    call = e.WindowCall(concrete(found, env.binder.zone), given, found.result_type, condition)
     use = _use(inner, env.found, tree, call, name)
     if use not in env.found.windows:
         env.found.windows.append(use)

@@ -1,0 +1,91 @@
+"""Functions that depend on the session's time zone, bound to one that is not UTC.
+
+Their Python forms ask `values.datetimes.session_zone`, which is UTC for everybody. Under another
+zone the binder takes `zoned(function, zone)` instead: the same function, which sets the zone around
+each call and has no SQL form, so that every tier runs it in Python. A plan made so means the same
+in whatever session it runs; expressions that the catalog keeps are always bound under UTC.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from belvedere.plan.functions.function import (
+    Accumulator,
+    Function,
+    FunctionKind,
+    Types,
+    Volatility,
+)
+from belvedere.plan.values.datetimes import UTC, in_zone
+from belvedere.types import Kind, SqlType
+
+_LOCAL = frozenset({"current_date", "localtime", "localtimestamp"})
+
+
+def depends_on_zone(function: Function, types: tuple[SqlType, ...], result: SqlType) -> bool:
+    """Whether a call with arguments of these types means something else in another zone."""
+    if function.name in _LOCAL or function.name == "age":
+        return True
+    if function.name == "cast":
+        return len({_has_zone(one) for one in (*types, result)}) == 2
+    if function.volatility is not Volatility.STABLE:
+        return False
+    return any(_has_zone(one) for one in (*types, result))
+
+
+def _has_zone(sql_type: SqlType) -> bool:
+    if sql_type.element is not None:
+        return _has_zone(sql_type.element)
+    return sql_type.kind is Kind.TIMESTAMPTZ
+
+
+@functools.lru_cache(maxsize=4096)
+def zoned(function: Function, zone: datetime.tzinfo) -> Function:
+    """The function as it is under the zone."""
+    if zone is UTC:
+        return function
+    specialize = function.specialize
+    made: Callable[[Types], Callable[..., Any] | Accumulator] | None = None
+    if specialize is not None:
+        known = specialize
+
+        def made(types: Types) -> Callable[..., Any] | Accumulator:
+            return _under(known(types), zone, function.kind)
+
+    return replace(
+        function,
+        python=_under(function.python, zone, function.kind),
+        sql=None,
+        udf=False,
+        partial=None,
+        specialize=made,
+    )
+
+
+def _under(
+    form: Callable[..., Any] | Accumulator, zone: datetime.tzinfo, kind: FunctionKind
+) -> Callable[..., Any] | Accumulator:
+    if isinstance(form, Accumulator):
+        return Accumulator(form.initial, _called(form.step, zone), _called(form.finish, zone))
+    if kind is not FunctionKind.SET:
+        return _called(form, zone)
+    rows = form
+
+    def all_rows(*arguments: Any) -> list[Any]:
+        with in_zone(zone):
+            return list(rows(*arguments))
+
+    return all_rows
+
+
+def _called(form: Callable[..., Any], zone: datetime.tzinfo) -> Callable[..., Any]:
+    def call(*arguments: Any) -> Any:
+        with in_zone(zone):
+            return form(*arguments)
+
+    return call
