@@ -14,6 +14,7 @@ refused. When it ends in order, the groups go back to the worker of the store's 
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 import secrets
@@ -94,6 +95,7 @@ class Maintainer:
         claimed when one is refused."""
         remove_leftovers(self.store, _safe(self.owner))
         wanted = self._groups(names)
+        self._gather(wanted)
         try:
             for group in wanted:
                 self._take(group)
@@ -143,6 +145,23 @@ class Maintainer:
                 )
             found.append(group)
         return list(dict.fromkeys(found))
+
+    def _gather(self, wanted: Sequence[int]) -> None:
+        """Views that are new, and still beside their group, join it when both are at one position:
+        the worker is asked to bring them there. What cannot (it fails) stays with the worker."""
+        for _ in range(ATTEMPTS_MAX):
+            groups = [one for one in self.store.ask("groups") if one["group"] in wanted]
+            late = [
+                name
+                for one in groups
+                if not one["owner"] and len(one["views"]) < len(one["names"])
+                for name in one["full_names"]
+            ]
+            if not late:
+                return
+            for name in late:
+                with contextlib.suppress(Error):
+                    self.store.execute(f"REFRESH MATERIALIZED VIEW {name}")
 
     def _take(self, group: int) -> None:
         arguments = {"group": group, "owner": self.owner, "positions_max": self.positions_max}

@@ -19,11 +19,13 @@ from typing import Any
 import pyarrow as pa
 
 from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.codec import accumulator
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.leases import Lease
+from belvedere.interfaces.verbs.relations import quoted
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.splitting import split_range
 from belvedere.views import claim as claims
@@ -111,15 +113,22 @@ def groups(peer: Peer, arguments: Arguments) -> list[dict[str, Any]]:
 
 def _group(reader: Any, group: int) -> dict[str, Any]:
     held = claims.holder(reader, group)
+    of_group = views_of(reader.catalog, group)
     return {
         "group": group,
         "views": [view.id for view in members(reader, group)],
-        "names": [view.name for view in views_of(reader.catalog, group)],
+        "names": [view.name for view in of_group],
+        "full_names": [_full_name(reader.catalog, view) for view in of_group],
         "watermark": watermark(reader, group),
         "position": reader.position,
         "owner": "" if held is None else held.owner,
         "epoch": 0 if held is None else held.epoch,
     }
+
+
+def _full_name(catalog: Catalog, view: View) -> str:
+    schema = next(s.name for s in catalog.schemas if s.id == view.schema)
+    return quoted(schema, view.name)
 
 
 def claim_take(peer: Peer, arguments: Arguments) -> list[Any]:

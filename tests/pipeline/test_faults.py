@@ -1,0 +1,113 @@
+"""Driver, Python worker and owner die at named points: the job goes on, the law holds.
+
+The quick part of `make pipeline-faults`, in the session of the other tests: workers and the owner
+are killed by SIGKILL, the driver's death is an error out of which nothing is put in order.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import pytest
+
+from belvedere import failpoints
+from belvedere.errors import Error, Unavailable
+from belvedere.pipeline import maintain
+from belvedere.pipeline.inputs import Definitions
+from belvedere.pipeline.maintain import Maintainer
+from belvedere.pipeline.store import Store
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.views import bind_definition
+from tests.pipeline.spark_faults import DRIVER, WORKER, Owner, differences, write_some
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+DEFINITIONS = Definitions(bind_definition, compile_table_expression)
+
+
+@pytest.fixture(scope="module")
+def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owner]:
+    made = Owner(tmp_path_factory.mktemp("faults") / "faults.db")
+    made.start()
+    yield made
+    made.kill()
+
+
+@pytest.fixture(autouse=True)
+def two_tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(maintain, "SMALL_STRETCH", 0)
+    yield
+    failpoints.disarm()
+
+
+def job(spark: SparkSession, owner: Owner) -> Maintainer:
+    """The same job each time, as after a restart with the same checkpoint."""
+    return Maintainer(spark, Store.of(str(owner.directory)), DEFINITIONS, "the job", 2)
+
+
+def require_law(spark: SparkSession, owner: Owner) -> None:
+    again = job(spark, owner)
+    again.take([])
+    again.step()
+    assert differences(again.store) == []
+    again.release()
+
+
+def took_and_stepped(one: Maintainer) -> None:
+    one.take([])
+    one.step()
+
+
+def stepped_twice(one: Maintainer) -> None:
+    """When the first was applied before the owner died, the second finds nobody."""
+    one.step()
+    one.step()
+
+
+@pytest.mark.parametrize("point", DRIVER)
+def test_a_driver_that_died_is_followed_by_another(
+    spark: SparkSession, owner: Owner, point: str
+) -> None:
+    require_law(spark, owner)  # all views are in their group
+    first = job(spark, owner)
+    write_some(first.store, random.Random(point))
+    failpoints.arm(point, "raise", at=1)
+    with pytest.raises(Unavailable, match="injected failure"):
+        took_and_stepped(first)
+    failpoints.disarm()
+    write_some(first.store, random.Random(f"{point} again"), 2)
+    require_law(spark, owner)
+
+
+@pytest.mark.parametrize("point", WORKER)
+def test_a_killed_worker_fails_the_batch_and_no_more(
+    spark: SparkSession, owner: Owner, point: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first = job(spark, owner)
+    write_some(first.store, random.Random(point))
+    first.take([])
+    with monkeypatch.context() as armed:
+        armed.setitem(spark.sparkContext.environment, "BELVEDERE_FAILPOINTS", f"{point}=kill@1")
+        with pytest.raises(Error, match="spark job failed"):
+            first.step()
+    require_law(spark, owner)
+
+
+@pytest.mark.parametrize("point", ["pipeline.computed", "pipeline.applied"])
+def test_a_killed_owner_is_asked_again_when_it_is_back(
+    spark: SparkSession, owner: Owner, point: str
+) -> None:
+    first = job(spark, owner)
+    write_some(first.store, random.Random(point))
+    first.take([])
+    failpoints.arm(point, "call", at=1, call=owner.kill)
+    try:
+        with pytest.raises(Unavailable):
+            stepped_twice(first)
+    finally:
+        failpoints.disarm()
+        owner.start()
+    require_law(spark, owner)
