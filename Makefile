@@ -1,10 +1,11 @@
 # `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
 .DEFAULT_GOAL := check
-.PHONY: check crash demo differential format help histories laws lint schedules setup slt test
+.PHONY: check crash demo differential format help histories laws lint pipeline-faults pipeline-laws
+.PHONY: schedules setup slt test
 BIN := .venv/bin
 
 help: ## list the targets
-	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 10
+	@sed -n 's/^\([a-z-]*\):.*## /\1\t/p' $(MAKEFILE_LIST) | expand -t 17
 
 setup: ## build .venv from requirements.lock; does nothing when that is done
 	@tools/setup.sh
@@ -29,6 +30,12 @@ histories: setup ## run sessions beside each other and judge what they saw; PROF
 
 laws: setup ## the law of views at length: 300 random views, 50 transactions each
 	$(BIN)/python -m tests.properties.views.hunt --cases 50 --views 6 --steps 50
+
+pipeline-laws: setup ## immediate == deferred == Spark: 60 random views, 10 batches each; SEED=7 for others
+	$(BIN)/python -m tests.pipeline.spark_laws --cases 12 --views 5 --batches 10 --seed $(or $(SEED),1)
+
+pipeline-faults: setup ## kill driver, Python workers and owner of a Spark job 30 times; SEED=7 for others
+	$(BIN)/python -m tests.pipeline.spark_faults --kills 30 --seed $(or $(SEED),1)
 
 lint: setup ## format, lint and types only
 	$(BIN)/ruff format --check .
