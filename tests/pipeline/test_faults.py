@@ -38,7 +38,7 @@ def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owner]:
 
 @pytest.fixture(autouse=True)
 def two_tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(maintain, "SMALL_STRETCH", 0)
+    monkeypatch.setattr(maintain, "SMALL_CHANGES", 0)
     yield
     failpoints.disarm()
 

@@ -22,7 +22,7 @@ SEEDS = (1, 2, 3)
 def test_spark_keeps_the_rows_that_the_other_drivers_keep(
     spark: SparkSession, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("belvedere.pipeline.maintain.SMALL_STRETCH", 0)
+    monkeypatch.setattr("belvedere.pipeline.maintain.SMALL_CHANGES", 0)
     counts = Counts()
     case = random_case(seed, VIEWS, BATCHES * STEPS_PER_BATCH)
     run_case(spark, case, tmp_path / "law.db", counts)

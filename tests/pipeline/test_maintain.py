@@ -80,7 +80,7 @@ def maintainer(spark: SparkSession, shop: Path, owner: str = "job", **more: Any)
 def test_views_are_brought_to_the_end_of_the_log(
     spark: SparkSession, shop: Path, items: Connection, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(maintain, "SMALL_STRETCH", 0)  # two tasks and an exchange, however little
+    monkeypatch.setattr(maintain, "SMALL_CHANGES", 0)  # two tasks and an exchange, however little
     applied: list[Applied] = []
     job = maintainer(spark, shop, progress=applied.append)
     job.take([])

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from belvedere.benchmarks import pipeline_views
 from belvedere.benchmarks.report import Figure, Report
 from belvedere.benchmarks.workload import load, opened
 from belvedere.interfaces.dbapi import Connection
@@ -48,7 +49,8 @@ class Bench(NamedTuple):
 def run(scale: float = 1.0, seed: int = 1) -> Report:
     report = Report("pipeline", seed)
     with _ready(max(int(ROWS * scale), 1000), report) as bench:
-        for part in (scans, look_ups, log, writes):
+        views = (pipeline_views.fills, pipeline_views.follows, pipeline_views.verifies)
+        for part in (scans, look_ups, log, writes, *views):
             part(bench)
     return report
 

@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 POSITIONS_MAX = 100_000
-SMALL_STRETCH = 2_000
-"""A stretch of fewer positions is not worth more than one task."""
+SMALL_CHANGES = 2_000
+"""A stretch of no more changes is not worth more than one task."""
 
 ATTEMPTS_MAX = 5
 TAKEN_OVER = "55006"
@@ -219,7 +219,7 @@ class Maintainer:
             tuple(members),
             objects,
             self.definitions,
-            self.tasks if claim.end - claim.start > SMALL_STRETCH else 1,
+            self._task_count(claim),
         )
         if not members or claim.start == claim.end:
             return _table([])
@@ -227,6 +227,10 @@ class Maintainer:
             return _collected(deltas.build(inputs))
         with checkpoint(self.store, _safe(self.owner)) as copy:
             return _collected(deltas.build(inputs._replace(checkpoint=copy)))
+
+    def _task_count(self, claim: Claim) -> int:
+        small = SMALL_CHANGES and self.store.reach(claim.start, SMALL_CHANGES) >= claim.end
+        return 1 if small else self.tasks
 
 
 def _collected(frame: DataFrame) -> pa.Table:

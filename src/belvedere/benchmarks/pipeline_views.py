@@ -1,0 +1,115 @@
+"""The pipeline's jobs about views: backfill, streaming maintenance, verify."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from belvedere.benchmarks.report import Figure
+from belvedere.benchmarks.workload import load
+from belvedere.pipeline.inputs import Definitions
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.views import bind_definition
+
+if TYPE_CHECKING:
+    from belvedere.benchmarks.pipeline import Bench
+
+DEFINITIONS = Definitions(bind_definition, compile_table_expression)
+CORES = 2
+FLOOR_BATCHES = 12
+FILLED = {
+    "by_customer": "SELECT customer, count(*) AS n, sum(total) AS total FROM orders GROUP BY 1",
+    "by_status": "SELECT status, count(*) AS n FROM orders GROUP BY status",
+    "by_bucket": "SELECT customer % 100 AS bucket, sum(weight) AS w FROM orders GROUP BY 1",
+    "dear": "SELECT id, total FROM orders WHERE total > 999.5",
+}
+COUNTED = "SELECT customer, count(*) AS n, sum(total) AS total FROM orders GROUP BY customer"
+JOINED = (
+    "SELECT c.region, count(*) AS n, sum(o.total) AS total"
+    " FROM orders o JOIN customers c ON c.id = o.customer GROUP BY c.region"
+)
+
+
+def fills(bench: Bench) -> None:
+    """Four views over one table: in one job, in four, and by CREATE MATERIALIZED VIEW."""
+    from belvedere.pipeline import backfill  # heavy
+
+    def filled(names: list[str]) -> float:
+        for name in names:
+            bench.connection.execute(
+                f"CREATE MATERIALIZED VIEW {name} WITH (backfill = 'later') AS {FILLED[name]}"
+            )
+        started = time.perf_counter()
+        list(backfill.run(bench.spark, bench.store, names, DEFINITIONS))
+        spent = time.perf_counter() - started
+        for name in names:
+            bench.connection.execute(f"DROP MATERIALIZED VIEW {name}")
+        return spent
+
+    filled(["by_status"])  # to warm up
+    together = filled(list(FILLED))
+    apart = sum(filled([name]) for name in FILLED)
+    local = sum(_timed(lambda n=name: _created(bench, n)) for name in FILLED)  # type: ignore[misc]
+    add = bench.report.add
+    add(Figure("backfill of 4 views, four jobs", apart, "s"))
+    add(Figure("backfill of 4 views, one job", together, "s", "<= 0.5 ratio", apart))
+    add(Figure("backfill of 4 views, locally", local, "s", baseline=together))
+    rate = len(FILLED) * bench.rows / together / CORES
+    add(Figure("backfill, rows of a view per core", rate, "rows/s", ">= 150000 value"))
+
+
+def _created(bench: Bench, name: str) -> None:
+    bench.connection.execute(f"CREATE MATERIALIZED VIEW {name} AS {FILLED[name]}")
+    bench.connection.execute(f"DROP MATERIALIZED VIEW {name}")
+
+
+def _timed(action: Callable[[], object]) -> float:
+    started = time.perf_counter()
+    action()
+    return time.perf_counter() - started
+
+
+def follows(bench: Bench) -> None:
+    """Deferred views brought forward by Spark: the floor of a batch, and many changes at once."""
+    _followed(bench, "count/sum", COUNTED, 100_000)
+    bench.connection.execute("CREATE TABLE customers (id bigint PRIMARY KEY, region text)")
+    load(bench.connection, "customers", "i, 'region ' || i % 20", 5003)
+    _followed(bench, "join + aggregate", JOINED, 30_000)
+
+
+def _followed(bench: Bench, what: str, query: str, goal: int) -> None:
+    from belvedere.pipeline.maintain import Maintainer  # heavy
+
+    bench.connection.execute(
+        "CREATE MATERIALIZED VIEW followed"
+        f" WITH (maintenance = 'deferred', max_lag = '3600 s') AS {query}"
+    )
+    job = Maintainer(bench.spark, bench.store, DEFINITIONS, "bench", CORES)
+    job.take([])
+    floors = []
+    for number in range(FLOOR_BATCHES):
+        bench.connection.execute("UPDATE orders SET total = total + 1 WHERE id = ?", (number,))
+        floors.append(_timed(job.step))
+    floor = sorted(floors[2:])[len(floors[2:]) // 2] * 1000
+    bench.report.add(Figure(f"{what}: a batch of one change", floor, "ms", "<= 400 value"))
+    changes = max(bench.rows // 5, 1000)
+    for start in range(0, changes, 5_000):
+        bench.connection.execute(
+            "UPDATE orders SET total = total + 1 WHERE id >= ? AND id < ?",
+            (start, min(start + 5_000, changes)),
+        )
+    spent = _timed(job.step)
+    rate = changes / spent
+    bench.report.add(Figure(f"{what}: changes applied", rate, "changes/s", f">= {goal} value"))
+    job.release()
+    bench.connection.execute("DROP MATERIALIZED VIEW followed")
+
+
+def verifies(bench: Bench) -> None:
+    from belvedere.pipeline import verify  # heavy
+
+    bench.connection.execute(f"CREATE MATERIALIZED VIEW verified AS {COUNTED}")
+    spent = _timed(lambda: list(verify.run(bench.spark, bench.store, ["verified"], DEFINITIONS)))
+    bench.report.add(Figure("verify of a view", bench.rows / spent, "base rows/s"))
+    bench.connection.execute("DROP MATERIALIZED VIEW verified")
