@@ -55,11 +55,13 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 def commit_protocol(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """Which commit protocol databases in memory have."""
     if request.param == CELLS:
-        monkeypatch.setattr(Database, "open", staticmethod(_opener(Database.open)))
+        monkeypatch.setattr(Database, "open", staticmethod(opener_on_cells(Database.open)))
     return str(request.param)
 
 
-def _opener(on_disk: Callable[..., Database]) -> Callable[..., Database]:
+def opener_on_cells(on_disk: Callable[..., Database]) -> Callable[..., Database]:
+    """What stands in for `Database.open`: in memory is on cells, on disk is as before."""
+
     def open_(path: str | Path, config: Config | None = None, **more: Any) -> Database:
         if str(path) != MEMORY:
             return on_disk(path, config, **more)
@@ -115,6 +117,7 @@ BATCH_ONLY = {
     "test_reads.py::test_a_row_of_a_view_is_one_get": "counts reads",
     "test_costs.py::*": "counts reads",
     "test_rekey.py::*": "opens a batch store by itself",
+    "test_cells.py::*": "opens nodes by itself",
     "test_crash.py::*": "kills the owner of a directory",
 }
 """File and test to the reason why it does not run on the row-atomic commit."""

@@ -30,6 +30,7 @@ from belvedere.errors import Retry, Unavailable, Unsupported
 from belvedere.kv.batch import Write
 from belvedere.kv.cell import Begin, CellStore, Driver, ReplyLost, Step, WorkExpired
 from belvedere.txn.border import (
+    SERIALIZABLE,
     Committed,
     Intent,
     Isolation,
@@ -415,10 +416,17 @@ def _conflict(lost_to: int, key: bytes) -> Retry:
 
 
 def require_supported(isolation: Isolation) -> None:
-    """SERIALIZABLE is refused by name until it is modelled."""
-    if isolation.validates_reads:
+    """SERIALIZABLE is refused by name until it is modelled; and so is what needs a range to stay as
+    it was read."""
+    if not isolation.validates_reads:
+        return
+    if isolation.name != SERIALIZABLE.name:
         raise Unsupported(
-            "serializable isolation is not supported on a row-atomic store",
-            hint="use repeatable read",
-            isolation=isolation.name,
+            "a statement that writes every row of a table on a row-atomic store",
+            hint="make a new table, and copy the rows",
         )
+    raise Unsupported(
+        "serializable isolation is not supported on a row-atomic store",
+        hint="use repeatable read",
+        isolation=isolation.name,
+    )

@@ -1,0 +1,321 @@
+"""Views on a row-atomic store that several nodes write to: what needs locks, and filling."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+from unittest import mock
+
+import pytest
+
+from belvedere.config import Config
+from belvedere.database import Database
+from belvedere.errors import InvalidInput, Retry, Unsupported
+from belvedere.kv.doubles.cells import MemoryCells
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.session import Session
+from belvedere.session.shared import Shared
+from belvedere.session.views import bind_definition
+from belvedere.txn.row import advance
+from belvedere.txn.row.engine import Cells
+from belvedere.txn.row.node import Settings
+from belvedere.txn.row.protocol import RowCommit
+from belvedere.views.cells import Guarded
+
+SETTINGS = Settings(grace_seconds=0.0, lease_seconds=300.0, work_seconds_max=60.0)
+IMPATIENT = Settings(
+    grace_seconds=0.0, lease_seconds=300.0, work_seconds_max=60.0, lock_wait_seconds_max=0.0
+)
+TABLES = (
+    "CREATE TABLE product (id int PRIMARY KEY, name text)",
+    "CREATE TABLE orders (id int PRIMARY KEY, product int, amount int)",
+)
+PAIRS = "SELECT o.id AS o, p.name AS p FROM orders o JOIN product p ON p.id = o.product"
+GREATEST = "SELECT product, max(amount) AS m FROM orders GROUP BY product"
+TOTALS = "SELECT product, count(*) AS n, sum(amount) AS s FROM orders GROUP BY product"
+
+
+class Node:
+    """A database on a shared store, with one session."""
+
+    def __init__(self, store: MemoryCells, settings: Settings = SETTINGS) -> None:
+        with mock.patch.object(Database, "_start_worker", return_value=None):
+            self.db = Database.on_cells(
+                Cells(store, settings, beating=False),
+                Config(statement_retries_max=0),
+                compile_expression=compile_table_expression,
+                bind=bind_definition,
+            )
+        self.db._start_worker = lambda: None  # type: ignore[method-assign]
+        self._session = Session(Shared(self.db))
+
+    @property
+    def commits(self) -> RowCommit:
+        assert isinstance(self.db.commits, RowCommit)
+        return self.db.commits
+
+    def run(self, *statements: str) -> list[tuple[Any, ...]]:
+        rows: list[tuple[Any, ...]] = []
+        self.db.begin(at_least=self.commits.latest()).rollback()
+        for statement in statements:
+            rows = [tuple(row) for row in self._session.execute(statement).rows or ()]
+        return rows
+
+    def close(self) -> None:
+        self._session.shared.close()
+        self.db.close()
+
+
+@contextmanager
+def nodes(count: int, settings: Settings = SETTINGS) -> Iterator[list[Node]]:
+    store = MemoryCells()
+    made = [Node(store)] + [Node(store, settings) for _ in range(count - 1)]
+    made[0].run(*TABLES)
+    try:
+        yield made
+    finally:
+        for node in made:
+            node.close()
+
+
+def before_the_log_row(node: Node, action: Callable[[], None]) -> Any:
+    """Run `action` when the node's next commit has derived its rows and holds its locks."""
+    complete, done = node.commits._group.complete, []
+
+    def late(*arguments: Any) -> int:
+        if not done:
+            done.append(True)
+            action()
+        return complete(*arguments)
+
+    return mock.patch.object(node.commits._group, "complete", late)
+
+
+def agrees(node: Node, view: str, query: str) -> bool:
+    return sorted(node.run(f"SELECT * FROM {view}")) == sorted(node.run(query))
+
+
+@pytest.mark.parametrize("query", [PAIRS, GREATEST], ids=["join", "greatest"])
+def test_who_reads_what_another_one_writes_waits_for_it(query: str) -> None:
+    with nodes(2, IMPATIENT) as (first, second):
+        first.run(
+            f"CREATE MATERIALIZED VIEW v AS {query}",
+            "INSERT INTO orders VALUES (1, 1, 5)",
+        )
+        other = {
+            PAIRS: "INSERT INTO orders VALUES (2, 1, 7)",
+            GREATEST: "DELETE FROM orders WHERE id = 1",
+        }[query]
+        mine = {
+            PAIRS: "INSERT INTO product VALUES (1, 'p')",
+            GREATEST: "INSERT INTO orders VALUES (3, 1, 3)",
+        }[query]
+        refused: list[Retry] = []
+
+        def meanwhile() -> None:
+            with pytest.raises(Retry) as caught:
+                second.run(other)
+            refused.append(caught.value)
+
+        with before_the_log_row(first, meanwhile):
+            first.run(mine)
+        assert [each.message for each in refused] == ["lock wait timed out"]
+        second.run(other)
+        assert agrees(second, "v", query)
+        assert second.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
+
+
+def test_without_these_locks_a_pair_would_be_lost() -> None:
+    with nodes(2, IMPATIENT) as (first, second):
+        first.run(f"CREATE MATERIALIZED VIEW v AS {PAIRS}", "INSERT INTO orders VALUES (1, 1, 5)")
+        with mock.patch.object(Guarded, "locks", return_value=()):
+            late = before_the_log_row(
+                first, lambda: second.run("INSERT INTO orders VALUES (2, 1, 7)") and None
+            )
+            with late:
+                first.run("INSERT INTO product VALUES (1, 'p')")
+        assert not agrees(first, "v", PAIRS)
+
+
+def test_orders_of_one_product_do_not_wait_for_each_other() -> None:
+    """Both read the product and write orders: the same sides."""
+    with nodes(2, IMPATIENT) as (first, second):
+        first.run(f"CREATE MATERIALIZED VIEW v AS {PAIRS}", "INSERT INTO product VALUES (1, 'p')")
+        late = before_the_log_row(
+            first, lambda: second.run("INSERT INTO orders VALUES (2, 1, 7)") and None
+        )
+        with late:
+            first.run("INSERT INTO orders VALUES (1, 1, 5)")
+        assert first.run("SELECT * FROM v ORDER BY 1") == [(1, "p"), (2, "p")]
+        assert agrees(second, "v", PAIRS)
+
+
+def test_sums_are_never_locked() -> None:
+    with nodes(2, IMPATIENT) as (first, second):
+        first.run(f"CREATE MATERIALIZED VIEW v AS {TOTALS}")
+        late = before_the_log_row(
+            first, lambda: second.run("INSERT INTO orders VALUES (2, 1, 7)") and None
+        )
+        with late:
+            first.run("INSERT INTO orders VALUES (1, 1, 5)")
+        assert first.run("SELECT * FROM v") == second.run("SELECT * FROM v") == [(1, 2, 12)]
+
+
+# -- filling ---------------------------------------------------------------------------------------
+
+
+def while_filling(node: Node, action: Callable[[], None]) -> Any:
+    """Run `action` when the snapshot is read, and before anything of it is written."""
+    fill, done = node.commits.fill, []
+
+    def late(*arguments: Any) -> None:
+        if not done:
+            done.append(True)
+            action()
+        fill(*arguments)
+
+    return mock.patch.object(node.commits, "fill", late)
+
+
+@pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
+@pytest.mark.parametrize("query", [PAIRS, GREATEST, TOTALS], ids=["join", "greatest", "sums"])
+def test_what_another_node_writes_during_a_backfill_is_in_the_view(
+    maintenance: str, query: str
+) -> None:
+    with nodes(2) as (first, second):
+        first.run(
+            "INSERT INTO product VALUES (1, 'p'), (2, 'q')",
+            "INSERT INTO orders VALUES (1, 1, 5), (2, 2, 6), (3, 3, 7)",
+        )
+
+        def meanwhile() -> None:
+            second.run(
+                "INSERT INTO orders VALUES (4, 1, 9)",
+                "DELETE FROM orders WHERE id = 2",
+                "UPDATE product SET name = 'r' WHERE id = 1",
+                "INSERT INTO orders VALUES (5, 5, 1)",
+                "DELETE FROM orders WHERE id = 5",
+            )
+
+        with while_filling(first, meanwhile):
+            first.run(f"CREATE MATERIALIZED VIEW v WITH (maintenance = '{maintenance}') AS {query}")
+        assert agrees(first, "v", query)
+        second.run("DELETE FROM orders WHERE id = 1")
+        assert agrees(second, "v", query)
+        assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
+
+
+def test_an_index_holds_what_another_node_writes_while_it_is_filled() -> None:
+    with nodes(2) as (first, second):
+        first.run("INSERT INTO product VALUES (1, 'a'), (2, 'b'), (3, 'c')")
+        late = while_filling(
+            first,
+            lambda: (
+                second.run(
+                    "INSERT INTO product VALUES (4, 'd')",
+                    "DELETE FROM product WHERE id = 1",
+                    "UPDATE product SET name = 'z' WHERE id = 2",
+                )
+                and None
+            ),
+        )
+        with late:
+            first.run("CREATE INDEX by_name ON product (name)")
+        for name, ids in (("a", []), ("b", []), ("z", [(2,)]), ("c", [(3,)]), ("d", [(4,)])):
+            assert second.run(f"SELECT id FROM product WHERE name = '{name}'") == ids
+
+
+def test_a_value_that_comes_twice_while_a_unique_index_is_filled_is_found() -> None:
+    with nodes(2) as (first, second):
+        first.run("INSERT INTO product VALUES (1, 'a')")
+        late = while_filling(
+            first, lambda: second.run("INSERT INTO product VALUES (2, 'a')") and None
+        )
+        with late, pytest.raises(InvalidInput) as caught:
+            first.run("CREATE UNIQUE INDEX by_name ON product (name)")
+        assert caught.value.sqlstate == "23505"
+        assert second.run("SELECT id FROM product WHERE name = 'a' ORDER BY 1") == [(1,), (2,)]
+        second.run("INSERT INTO product VALUES (3, 'a')")
+
+
+# -- deferred --------------------------------------------------------------------------------------
+
+
+def test_a_stretch_of_the_log_is_applied_once_whichever_node_tries() -> None:
+    with nodes(2) as (first, second):
+        first.run(f"CREATE MATERIALIZED VIEW v WITH (maintenance = 'deferred') AS {TOTALS}")
+        first.run("INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6)")
+        view = first.db.catalog.views[0]
+        late = before_the_log_row(second, lambda: first.db.catch_up(view) and None)
+        with late:
+            first.run("SELECT 1")
+            second.run("SELECT 1")
+            before = second.db.watermark(view)
+        with mock.patch.object(second.commits, "derive", _racing(second, first, view)):
+            second.db.catch_up(view)
+        assert second.db.watermark(view) == first.db.position > before
+        assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
+        assert second.run("SELECT * FROM v") == [(1, 2, 11)]
+
+
+def _racing(node: Node, other: Node, view: Any) -> Callable[[Any], None]:
+    """The other node does the same work between this one's snapshot and its batch."""
+    derive, done = node.commits.derive, []
+
+    def late(make: Any) -> None:
+        if not done:
+            done.append(True)
+            other.db.catch_up(view)
+        derive(make)
+
+    return late
+
+
+def test_maintenance_takes_positions_that_are_no_changes() -> None:
+    with nodes(1) as (node,):
+        node.run(f"CREATE MATERIALIZED VIEW v WITH (maintenance = 'deferred') AS {TOTALS}")
+        node.run("INSERT INTO orders VALUES (1, 1, 5)")
+        view = node.db.catalog.views[0]
+        changed = node.db.position
+        assert node.db.catch_up(view) == changed == node.db.position
+        taken = node.commits.run(advance.handed_out())
+        assert taken > changed, "the batch is in the log"
+        assert list(node.db.log.read(changed)) == [], "but not as a change"
+        node.db.deferred.step([view.group])
+        assert node.commits.run(advance.handed_out()) == taken, "nothing new: nothing written"
+
+
+def test_trimming_folds_sums_and_forgets_what_is_folded() -> None:
+    with nodes(2) as (first, second):
+        first.run(f"CREATE MATERIALIZED VIEW v AS {TOTALS}")
+        for number in range(6):
+            second.run(f"INSERT INTO orders VALUES ({number}, 1, {number})")
+        first.run("SELECT 1")
+        trimmed = first.db.trim(first.db.position - 1)
+        assert trimmed == first.db.position - 1
+        assert second.run("SELECT * FROM v") == [(1, 6, 15)]
+        second.run("DELETE FROM orders WHERE id = 5")
+        assert first.run("SELECT * FROM v") == [(1, 5, 10)]
+        assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
+
+
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("ALTER MATERIALIZED VIEW v SET (maintenance = 'deferred')", "switching a view"),
+        (
+            f"CREATE MATERIALIZED VIEW w WITH (keep_changes = 100) AS {TOTALS}",
+            "keep_changes of an immediate view",
+        ),
+        ("ALTER TABLE orders ALTER COLUMN amount TYPE text", "writes every row"),
+    ],
+)
+def test_what_is_not_there_is_refused_by_name(statement: str, message: str) -> None:
+    with nodes(1) as (node,):
+        node.run("INSERT INTO orders VALUES (1, 1, 5)")
+        if "TABLE orders" not in statement:
+            node.run(f"CREATE MATERIALIZED VIEW v AS {TOTALS}")
+        with pytest.raises(Unsupported, match=message):
+            node.run(statement)
+        assert node.run("SELECT amount FROM orders") == [(5,)]
