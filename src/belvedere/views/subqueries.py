@@ -101,7 +101,7 @@ def _cut(plan: n.Node, tree_of: TreeOf) -> Cut:
         node = below[0]
     if transform.outer_references(node.input) or _has_subqueries(node):
         return _uncut(plan, tree_of)
-    ties, tied = _ties(node), node
+    ties, (tied, below_it) = _ties(node), _split(node)
 
     def rebuild(given: tuple[n.Node, ...]) -> n.Node:
         made: n.Node = replace(tied, input=given[0])
@@ -111,7 +111,20 @@ def _cut(plan: n.Node, tree_of: TreeOf) -> Cut:
 
     keys = tuple(mine for mine, _ in ties)
     around = tuple(other for _, other in ties)
-    return Cut((Right(tree_of(normalise(node.input)), around, keys),), rebuild)
+    return Cut((Right(tree_of(normalise(below_it)), around, keys),), rebuild)
+
+
+def _split(node: n.Filter) -> tuple[n.Filter, n.Node]:
+    """The filter with what ties it to the row around it alone, and what is below: there the other
+    conditions join tables that would otherwise be multiplied."""
+    conditions = transform.conjuncts(node.condition)
+    own = [one for one in conditions if not transform.has_outer(one)]
+    rest = transform.conjunction([one for one in conditions if transform.has_outer(one)])
+    inner = transform.conjunction(own)
+    assert rest is not None
+    return replace(node, condition=rest), (
+        node.input if inner is None else n.Filter(node.input, inner)
+    )
 
 
 def _ordered(plan: n.Node) -> n.Node:
