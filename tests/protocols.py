@@ -116,6 +116,9 @@ BATCH_ONLY = {
     # These count reads of a batch store.
     "test_reads.py::test_a_row_of_a_view_is_one_get": "counts reads",
     "test_costs.py::*": "counts reads",
+    "test_auxiliaries.py::test_a_change_costs_the_same*": "counts reads",
+    "test_prune.py::test_an_inserted_parent_costs*": "counts reads",
+    "test_roots.py::*": "counts locks of the batch commit",
     "test_rekey.py::*": "opens a batch store by itself",
     "test_cells.py::*": "opens nodes by itself",
     "test_crash.py::*": "kills the owner of a directory",

@@ -98,7 +98,8 @@ def write_lines(session: Session, node: n.Node) -> list[str]:
         if touched:
             lines.append(f"index: {index.name}{' unique' if index.unique else ''}")
     for view in catalog.views_over(table.id):
-        lines.append(_view_line(session, view, table, changed))
+        comes = isinstance(node, n.Insert)
+        lines.append(_view_line(session, view, table, changed, comes=comes))
     for key in table.foreign_keys:
         if key.enforced:
             lines.append(f"check at commit: foreign key {key.name}")
@@ -110,7 +111,9 @@ def _assigned(node: n.Insert | n.Update | n.Delete) -> set[int] | None:
     return {one.ordinal for one in node.assignments} if isinstance(node, n.Update) else None
 
 
-def _view_line(session: Session, view: View, table: Table, changed: set[int] | None) -> str:
+def _view_line(
+    session: Session, view: View, table: Table, changed: set[int] | None, *, comes: bool
+) -> str:
     what = "auxiliary view" if view.part else "view"
     if view.maintenance is Maintenance.DEFERRED:
         return f"{what}: {view.name}, deferred: nothing now"
@@ -118,5 +121,5 @@ def _view_line(session: Session, view: View, table: Table, changed: set[int] | N
     used = slots_of(compiled.tree, table.id)
     if changed is not None and not isinstance(compiled.tree, Whole) and not used & changed:
         return f"{what}: {view.name}, no column of it is set: nothing"
-    price = change_price(session.catalog, compiled, table.id)
+    price = change_price(session.catalog, compiled, table.id, comes=comes)
     return f"{what}: {view.name}, {price}"

@@ -72,6 +72,19 @@ class _Side:
         keys = self.matching(self.left_keys.distinct(rows, reader))
         return list(self.by_key(reader, keys)) if keys else []
 
+    def with_match(self, rows: list[Row], reader: Reader, *, wanted: bool) -> Iterator[Row]:
+        """The left rows that have a match, or those that have none."""
+        of_row, canonical = self.left_keys.of_row(reader), self.left_keys.canonical
+        known: dict[Row, bool] = {}
+        for row in rows:
+            key = of_row(row)
+            found = known.get(canonical(key))
+            if found is None:
+                found = bool(self.matching([key])) and self.matched(key, reader)
+                known[canonical(key)] = found
+            if found is wanted:
+                yield row
+
     def left_rows(self, keys: list[Row], reader: Reader) -> list[Row]:
         """The left rows with these keys."""
         return list(self.left_by_key(reader, keys)) if keys else []
@@ -107,6 +120,9 @@ class ApplySource:
         self._rows = self._compiled(tree)
         join = tree.join
         self._plain = join is not None and join.residual is None
+        self._decides: bool | None = None  # whether a match is wanted, where that decides
+        if self._plain and join is not None and join.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
+            self._decides = join.kind is n.JoinKind.SEMI
         self._inner: Rows | None = None
         if join is not None and (self._plain or join.kind is n.JoinKind.INNER):
             leaves = (leaf(_LEFT, tree.left.plan), leaf(_RIGHT, tree.rights[0].tree.plan))
@@ -147,6 +163,8 @@ class ApplySource:
 
     def _of_left(self, rows: list[Row], reader: Reader) -> Iterator[Row]:
         """What the operator makes of these left rows at a state."""
+        if self._decides is not None:
+            return self._sides[0].with_match(rows, reader, wanted=self._decides)
         rights = [side.of_left(rows, reader) for side in self._sides if side.right.read]
         return self._run(reader, rows, rights)
 

@@ -145,8 +145,8 @@ def _rows(tree: Tree, keys: tuple[e.SortKey, ...]) -> KeptRows | None:
 
 def blind(tree: Tree, keys: Expressions) -> bool:
     """Whether rows with these keys can only be found by going through all there are."""
-    if not keys:
-        return False
+    if not any(map(transform.columns_of, keys)):
+        return False  # all rows have the same key
     match tree:
         case Core():
             return not all(

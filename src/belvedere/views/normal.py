@@ -5,6 +5,8 @@
 - UNION is DISTINCT over UNION ALL; DISTINCT is GROUP BY all columns;
 - a right join is a left join with the sides changed; a full join is a left join and the rows of
   the right side that have no match;
+- `x NOT IN (..)` over values that may be NULL is anti joins: of the rows with an x those without a
+  match, as long as no value is NULL; of those without an x all, as long as there are no values;
 - equalities between the two sides of a join are its keys;
 - sums of floats are exact;
 - sub-queries stand in Filter and Project only: what an Aggregate or Window is made of is projected
@@ -20,7 +22,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
-from belvedere.views.core import Expressions, refused
+from belvedere.views.core import Expressions, equality, refused
 from belvedere.views.linear import exact
 
 
@@ -69,6 +71,8 @@ def columns_of(node: n.Node) -> tuple[e.Column, ...]:
 def _shape(node: n.Node) -> n.Node:
     node = transform.rebuild_inputs(node, _shape)
     match node:
+        case n.Filter():
+            return _not_in(node) or node
         case n.Join():
             return _join(node)
         case n.SetOperation(kind=n.SetKind.UNION, all=False):
@@ -100,6 +104,40 @@ def _distinct(node: n.Node) -> n.Node:
     if isinstance(node, n.Sort):
         node = node.input
     return n.Aggregate(node, columns_of(node), (), node.fields)
+
+
+def _not_in(node: n.Filter) -> n.Node | None:
+    """A condition NOT IN of a sub-query that knows nothing of the rows around it, as joins."""
+    parts = transform.conjuncts(node.condition)
+    for one in parts:
+        if isinstance(one, e.QuantifiedSubquery) and _is_not_in(one):
+            rest = transform.conjunction([other for other in parts if other is not one])
+            left = node.input if rest is None else _shape(n.Filter(node.input, rest))
+            return _null_aware(left, one.operands[0], _shape(one.plan))
+    return None
+
+
+def _is_not_in(one: e.QuantifiedSubquery) -> bool:
+    plain = one.quantifier is e.Quantifier.ALL and [f.name for f in one.operators] == ["<>"]
+    if not plain or len(one.plan.fields) != 1 or transform.has_subplan(one.operands[0]):
+        return False
+    same = one.operands[0].type.kind is one.plan.fields[0].type.kind
+    return same and not transform.outer_references(one.plan)
+
+
+def _null_aware(left: n.Node, value: e.Expression, right: n.Node) -> n.Node:
+    while isinstance(right, n.Sort):
+        right = right.input
+    (there,) = columns_of(right)
+    other = e.Column(len(left.fields), there.type, there.name)
+    known = n.Filter(left, e.Test(value, e.Truth.NULL, negated=True))
+    lonely = keyed(n.Join(n.JoinKind.ANTI, known, right, residual=equality(value, other, False)))
+    nulls = n.Filter(right, e.Test(there, e.Truth.NULL))
+    found = n.JoinKey(e.Literal(None, there.type), there, null_safe=True)
+    sure = n.Join(n.JoinKind.ANTI, lonely, nulls, (found,), method=n.JoinMethod.HASH)
+    unknown = n.Filter(left, e.Test(value, e.Truth.NULL))
+    alone = n.Join(n.JoinKind.ANTI, unknown, right)
+    return n.SetOperation(n.SetKind.UNION, True, sure, alone)
 
 
 def _by_set(node: n.Aggregate) -> n.Node:

@@ -89,11 +89,15 @@ def prices(catalog: Catalog, compiled: Compiled, wishes: tuple[Wish, ...]) -> di
     return found
 
 
-def change_price(catalog: Catalog, compiled: Compiled, relation: int) -> Price:
-    """The price of one new row for the view's own state."""
-    if isinstance(compiled.tree, Core) and _all_pruned(catalog, compiled.tree, relation):
+def change_price(
+    catalog: Catalog, compiled: Compiled, relation: int, *, comes: bool = True
+) -> Price:
+    """The price of one row for the view's own state: one that comes, or one that changes or goes,
+    for which nothing is pruned."""
+    tree = compiled.tree
+    if comes and isinstance(tree, Core) and _all_pruned(catalog, tree, relation):
         return Price()
-    price = tree_price(catalog, compiled.tree, relation)
+    price = tree_price(catalog, tree, relation, comes=comes)
     written = 2 if _replaces(compiled.tree) else 1
     return price + Price(gets=written, writes=written)
 
@@ -103,19 +107,20 @@ def _replaces(tree: Tree) -> bool:
     return isinstance(tree, Recompute) or (isinstance(tree, Map) and _replaces(tree.input))
 
 
-def tree_price(catalog: Catalog, tree: Tree, relation: int) -> Price:
+def tree_price(catalog: Catalog, tree: Tree, relation: int, *, comes: bool = True) -> Price:
     match tree:
         case Core():
-            return _core(catalog, tree, relation)
+            return _core(catalog, tree, relation, comes=comes)
         case Map():
-            return tree_price(catalog, tree.input, relation)
+            return tree_price(catalog, tree.input, relation, comes=comes)
         case Union():
             sides = (tree.left, tree.right)
-            return sum((tree_price(catalog, s, relation) for s in sides), Price())
+            found = [tree_price(catalog, side, relation, comes=comes) for side in sides]
+            return sum(found, Price())
         case Apply():
             return _apply(catalog, tree, relation)
         case Recompute():
-            inner = [tree_price(catalog, one.tree, relation) for one in tree.inputs]
+            inner = [tree_price(catalog, one.tree, relation, comes=comes) for one in tree.inputs]
             return sum(inner, _again(tree).times(2))
         case Whole():
             return Price(scans=1 + len(tree.relations))
@@ -135,10 +140,10 @@ def _all_pruned(catalog: Catalog, tree: Core, relation: int) -> bool:
     return all(term.prunes(term.changed[0]) for term in _single(catalog, tree, relation))
 
 
-def _core(catalog: Catalog, tree: Core, relation: int) -> Price:
+def _core(catalog: Catalog, tree: Core, relation: int, *, comes: bool) -> Price:
     price = Price()
     for term in _single(catalog, tree, relation):
-        if term.prunes(term.changed[0]):
+        if comes and term.prunes(term.changed[0]):
             continue
         price += Price(scans=term.scans)
         for node in transform.walk(term.plan):

@@ -37,6 +37,9 @@ def slot_of(branch: Branch, expression: e.Expression) -> int | None:
 def seeker(catalog: Catalog, tree: Tree, keys: Expressions) -> Exists | None:
     """How to see, by one seek, whether the tree has a row with these keys; None: it cannot be."""
     branch = only_branch(tree)
+    if branch is not None and not keys:
+        table = compiled_table(catalog, branch.leaves[0].relation)
+        return lambda reader, key: first(reader, table.start, table.end) is not None
     slots = () if branch is None else tuple(slot_of(branch, key) for key in keys)
     if branch is None or not slots or None in slots or len(set(slots)) < len(slots):
         return None
