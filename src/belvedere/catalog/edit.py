@@ -482,13 +482,11 @@ class Edit:
     def _drop_auxiliaries(self, view: View) -> None:
         """Drop the indexes and auxiliary views that no other view uses."""
         used = {id_ for other in self.catalog.views for id_ in other.auxiliaries}
-        for id_ in view.auxiliaries:
-            index = self.catalog.get(id_)
-            if isinstance(index, View) and not is_dropped(index) and id_ not in used:
-                self.drop_view(id_, cascade=True)
-            elif isinstance(index, Index) and not is_dropped(index) and id_ not in used:
-                if not self._users_of(id_):
-                    self.mark_dropped(index)
+        for item in [self.catalog.get(id_) for id_ in view.auxiliaries if id_ not in used]:
+            if isinstance(item, View) and not is_dropped(item):
+                self.drop_view(item.id, cascade=True)
+            elif isinstance(item, Index) and not is_dropped(item) and not self._users_of(item.id):
+                self.mark_dropped(item)
 
     def mark_dropped(self, item: Table | Index | View) -> None:
         self.put(msgspec.structs.replace(item, state=State.DROPPED, dropped_at=self._version))
