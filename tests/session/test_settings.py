@@ -1,8 +1,10 @@
 from __future__ import annotations
 
+import datetime
+
 import pytest
 
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.errors import InvalidInput
 from belvedere.execution.choose import Tier
 from belvedere.session.freshness import Freshness, FreshnessKind, parse_freshness
 from belvedere.session.settings import Settings
@@ -71,9 +73,17 @@ def test_wrong_values_change_nothing(
     assert settings.show(name) == before
 
 
-def test_other_time_zones_are_named_as_missing(settings: Settings) -> None:
-    with pytest.raises(Unsupported):
-        settings.set("timezone", "Europe/Berlin")
+def test_time_zones_are_known_by_name_and_hours(settings: Settings) -> None:
+    settings.set("timezone", "europe/berlin")
+    assert settings.show("timezone") == "Europe/Berlin"
+    assert str(settings.zone) == "Europe/Berlin"
+    settings.set("timezone", "-3")
+    assert settings.zone.utcoffset(None) == datetime.timedelta(hours=-3)
+    with pytest.raises(InvalidInput) as caught:
+        settings.set("timezone", "Nowhere/Land")
+    assert caught.value.sqlstate == "22023"
+    settings.ended(committed=False)
+    assert settings.zone is datetime.UTC
 
 
 @pytest.mark.parametrize(
