@@ -207,3 +207,51 @@ def test_a_view_at_a_past_position_is_computed_from_its_tables(
         row for part in scanned(store, Relation("view", "v"), store.lease(then)) for row in part
     ]
     assert rows == [(20,)]
+
+
+def test_a_view_at_a_past_position_is_filtered_by_the_reader(
+    store: Store, connection: Connection
+) -> None:
+    numbers(connection, 20)
+    connection.execute("CREATE MATERIALIZED VIEW v AS SELECT name, id FROM t")
+    then = store.position()
+    connection.execute("DELETE FROM t")
+    relation, filters = Relation("view", "v"), (("=", "id", "3"),)
+    parts = scanned(store, relation, store.lease(then), 4, filters)
+    assert ("n3", 3) in [row for part in parts for row in part]
+
+
+EVERY_TYPE = """
+    SELECT 1::smallint AS s, 2::int AS i, 3::bigint AS b, true AS t, 1.25::numeric(8, 2) AS n,
+           123.5::numeric AS u, 1.5::real AS r, 2.5::float8 AS d, 'c'::char(3) AS c,
+           'v'::varchar(5) AS v, 'x'::text AS x, date '2026-11-16' AS da, time '01:02:03' AS ti,
+           timestamp '2026-11-16 01:02:03' AS ts, timestamptz '2026-11-16 01:02:03+00' AS tz,
+           interval '1 month 2 days 3 hours' AS iv,
+           uuid '00000000-0000-0000-0000-00000000002a' AS uu, '{"a": 1}'::json AS j, NULL AS no
+    FROM t
+"""
+
+
+@pytest.mark.parametrize("past", [False, True])
+def test_queries_of_every_type_are_the_same_now_and_in_the_past(
+    store: Store, connection: Connection, past: bool
+) -> None:
+    numbers(connection, 1)
+    then = store.position()
+    if past:
+        connection.execute("UPDATE t SET name = 'x'")
+    schema = store.describe(Relation("query", EVERY_TYPE)).schema
+    (batch,) = store.query(EVERY_TYPE, store.lease(then))
+    assert batch.schema.types == schema.types
+    (row,) = batch.to_pylist()
+    assert [row[name] for name in ("s", "i", "b", "t", "u", "c", "no")] == [
+        1,
+        2,
+        3,
+        True,
+        "123.5",
+        "c  ",
+        None,
+    ]
+    assert row["uu"] == bytes(15) + b"*"
+    assert (row["iv"].months, row["iv"].days) == (1, 2)

@@ -35,6 +35,8 @@ from belvedere.remote.frames import (
 from belvedere.session.shared import Shared
 
 PEER_TIMEOUT_S = 3600.0
+LOOK_S = 30.0
+"""How often to look for what peers have left behind."""
 STAGING = "staging"
 
 
@@ -57,6 +59,7 @@ class Owner:
         finally:
             os.umask(before)
         self._listener.listen(64)
+        self._listener.settimeout(LOOK_S)
         self._thread = threading.Thread(target=self._accept, name="belvedere owner", daemon=True)
         self._thread.start()
 
@@ -79,6 +82,9 @@ class Owner:
         while True:
             try:
                 connection, _ = self._listener.accept()
+            except TimeoutError:
+                self._serving.leases.forget_idle()
+                continue
             except OSError:
                 return  # closed
             thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)

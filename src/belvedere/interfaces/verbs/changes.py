@@ -17,12 +17,16 @@ from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.codec.record import HEADER_BYTES
+from belvedere.codec.record_arrow import records_to_arrow
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs import view_changes
 from belvedere.interfaces.verbs.relations import Named, named, split_name
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
 
 EVERYTHING = "*"
+BATCH_ROWS = 20_000
+RECORDS = 256
+GATHER_BYTES = 4 * 1024 * 1024
 KINDS = pa.array([None, "insert", "update", "delete"])
 _HEAD = [
     pa.field("position", pa.int64(), nullable=False),
@@ -80,11 +84,32 @@ def changes(peer: Peer, arguments: Arguments) -> Stream:
             newest=last,
         )
     catalog = peer.database.catalog
-    logged = peer.database.log.read_arrow(after, through)
+    logged = _logged(peer, after, through)
     if not arguments.has("table"):
         return Stream(LOG_SCHEMA, _log(catalog, logged))
     found = named(catalog, arguments)
     return Stream(table_schema(found), _of_table(catalog, found, logged))
+
+
+def _logged(peer: Peer, after: int, through: int) -> Iterator[pa.RecordBatch]:
+    """Changes in batches of bounded size, however large the transactions are."""
+    records: list[bytes] = []
+    size = 0
+    for batch in peer.database.log.read_bytes(after, through, batch_rows=RECORDS):
+        for data in batch:
+            records.append(data)
+            size += len(data)
+            if size >= GATHER_BYTES:
+                yield from _cut(records)
+                records, size = [], 0
+    if records:
+        yield from _cut(records)
+
+
+def _cut(records: list[bytes]) -> Iterator[pa.RecordBatch]:
+    found = records_to_arrow(records)
+    for at in range(0, found.num_rows, BATCH_ROWS):
+        yield found.slice(at, BATCH_ROWS)
 
 
 def _log(catalog: Catalog, logged: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

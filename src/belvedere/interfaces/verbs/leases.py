@@ -51,7 +51,7 @@ class Leases:
 
     def take(self, position: int | None = None) -> Lease:
         """Hold `position`, by default the newest."""
-        self._forget_idle()
+        self.forget_idle()
         lease = self._made(self._new_id(), position)
         with self._mutex:
             self._held[lease.id] = lease
@@ -93,7 +93,8 @@ class Leases:
     def __len__(self) -> int:
         return len(self._held)
 
-    def _forget_idle(self) -> None:
+    def forget_idle(self) -> None:
+        """Give back what nobody has used for long: a held position keeps old rows in memory."""
         floor = self._clock_s() - IDLE_S_MAX
         with self._mutex:
             idle = [one for one in self._held.values() if not one.users and one.used_s < floor]

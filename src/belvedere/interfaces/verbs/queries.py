@@ -29,6 +29,9 @@ from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
 from belvedere.types import TEXT, Kind, Row, SqlType
 
+_OTHERWISE = frozenset({Kind.UUID, Kind.INTERVAL, Kind.NUMERIC, Kind.TIME})
+"""Kinds that DuckDB's columns hold otherwise than ours: they go by way of values."""
+
 
 def schema_of(peer: Peer, text: str) -> pa.Schema:
     return schema_of_fields(bound(Session(peer.serving.shared), text).plan.fields)
@@ -62,7 +65,7 @@ def as_table(fields: Fields, found: Any) -> pa.Table:
     """Rows, or the table they already are, in the types of `schema_of_fields`."""
     schema = schema_of_fields(fields)
     table = getattr(found, "table", None)
-    if table is None:
+    if table is None or any(field.type.kind in _OTHERWISE for field in fields):
         table = table_of_rows(*_with_digits(fields, list(found)))
     columns = [column.cast(field.type) for column, field in zip(table.columns, schema)]
     return pa.Table.from_arrays(columns, schema=schema)

@@ -24,7 +24,7 @@ from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs import queries
-from belvedere.interfaces.verbs.filters import KeyRange, condition_of, way_to
+from belvedere.interfaces.verbs.filters import Condition, KeyRange, condition_of, way_to
 from belvedere.interfaces.verbs.leases import Lease
 from belvedere.interfaces.verbs.relations import Named, named
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
@@ -92,13 +92,17 @@ def scan(peer: Peer, arguments: Arguments) -> Stream:
     with _held(peer, arguments) as held:
         found = named(held.reader.catalog, arguments)
         if not part:
-            condition = condition_of(found, arguments)
-            text = queries.select_text(
-                held.reader.catalog, found, condition.text if condition else None
-            )
-            table = queries.run(peer, held, text, condition.parameters if condition else ())
+            table = _queried(peer, held, found, condition_of(found, arguments))
             return Stream(found.schema, _chunks(table.cast(found.schema)))
     return Stream(found.schema, _rows(peer, arguments, found, part))
+
+
+def _queried(peer: Peer, held: Lease, found: Named, condition: Condition | None) -> pa.Table:
+    """The rows by a query. At a past position there is no index to serve the filters."""
+    if condition is None or held.transaction is None:
+        return queries.run(peer, held, queries.select_text(held.reader.catalog, found))
+    text = queries.select_text(held.reader.catalog, found, condition.text)
+    return queries.run(peer, held, text, condition.parameters)
 
 
 def _part(given: list[Any]) -> list[KeyRange]:
