@@ -179,3 +179,23 @@ def test_counting() -> None:
     few.inner().read(3)
     with pytest.raises(Outgrown):
         few.read(3)
+
+
+def test_a_scalar_sub_query_without_a_form_in_duckdb_is_a_constant_of_each_run() -> None:
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        con.execute("SET tier = duckdb")
+        con.execute("CREATE TABLE t (id int PRIMARY KEY, v numeric(8, 2))")
+        con.execute("INSERT INTO t VALUES (1, 1), (2, 2), (3, 6)")
+        text = "SELECT id FROM t WHERE v > (SELECT avg(v) FROM t) ORDER BY id"
+        explained = [row[0] for row in con.execute(f"EXPLAIN {text}").fetchall()]
+        assert any(line.startswith("duckdb:") and "ORDER BY" in line for line in explained)
+        assert con.execute(text).fetchall() == [(3,)]
+        con.execute("INSERT INTO t VALUES (4, -100)")
+        assert con.execute(text).fetchall() == [(1,), (2,), (3,)]
+        con.execute("DELETE FROM t")
+        assert con.execute(text).fetchall() == []
+        failing = "SELECT id FROM t WHERE v > (SELECT avg(v) FROM t GROUP BY id)"
+        con.execute("INSERT INTO t VALUES (1, 1), (2, 2)")
+        assert sqlstate_any(con, failing) == "21000"
+        con.execute("DELETE FROM t")
+        assert con.execute(failing).fetchall() == []

@@ -26,7 +26,7 @@ from belvedere.execution.duck.lower import Lowering
 from belvedere.execution.duck.query import Query, shown
 from belvedere.execution.duck.rows import TableRows
 from belvedere.execution.duck.types import NotExact, output_text
-from belvedere.execution.run import Rows, Run
+from belvedere.execution.run import Rows, Run, one_value
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -56,6 +56,7 @@ class Report:
     reads: dict[str, str] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    of_now: bool = False  # a value of the data is in a text, which is good for one run
 
 
 class Hybrid:
@@ -77,7 +78,7 @@ class Hybrid:
             compiled = lower_hybrid(
                 self._catalog, self._node, self._engine, run, report, self._wrap
             )
-            if self._keeps:
+            if self._keeps and not report.of_now:
                 self._kept.clear()
                 self._kept[run.parameters] = compiled
         return compiled(run)
@@ -139,7 +140,7 @@ class _Split:
         """The node as one DuckDB statement, or None when it must be a Python operator."""
         if isinstance(node, _NOT_ALONE) or dependence_of(node).nearest is not None:
             return None
-        lowering = Lowering(self._evaluate)
+        lowering = Lowering(self._evaluate, self._settle)
         try:
             return self._statement(node, lowering, lowering.query(node), None)
         except NotExact as found:
@@ -147,7 +148,7 @@ class _Split:
         if isinstance(node, n.Aggregate) and any(
             call.function.partial is not None for call in node.aggregates
         ):
-            lowering = Lowering(self._evaluate)
+            lowering = Lowering(self._evaluate, self._settle)
             try:
                 partials = lower_partials(lowering, node, ())
                 return self._statement(node, lowering, partials.query, partials)
@@ -156,6 +157,18 @@ class _Split:
         if reason not in self.report.reasons:
             self.report.reasons.append(reason)
         return None
+
+    def _settle(self, plan: n.Node) -> object:
+        """The value of a scalar sub-query by itself. Should that fail, it is left to Python, which
+        evaluates it only if it has to."""
+        if dependence_of(plan) != (None, False) or _is_unstable(plan):
+            raise NotExact("a sub-query that has no form in DuckDB")
+        self.report.of_now = True
+        rows = compile_with(self.catalog, plan, self.part)
+        try:
+            return one_value(rows(self.run.nested(())))
+        except (InvalidInput, Unsupported) as error:
+            raise NotExact(f"a sub-query fails: {error}") from error
 
     def _evaluate(self, expression: e.Expression) -> object:
         context = Context(self.catalog, lambda inner: compile_plan(self.catalog, inner))

@@ -15,8 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import InvalidInput, Unavailable
-from belvedere.execution.duck.query import leaf_place
-from belvedere.execution.duck.types import NotExact
+from belvedere.execution.duck.types import NotExact, leaf_place
 from belvedere.execution.run import Interrupt, Run, interrupted
 from belvedere.plan.functions import duckdb_udfs, sqlstate_of
 from belvedere.plan.functions import udf as udfs

@@ -50,13 +50,14 @@ LowerPlan = Callable[[n.Node, Outer], Query]
 
 
 class Scope(NamedTuple):
-    """What an expression sees: columns, outer rows (nearest first), how to lower a plan, and how
-    to evaluate an expression that has no columns."""
+    """What an expression sees: columns, outer rows (nearest first), how to lower a plan, how to
+    evaluate an expression that has no columns, and a scalar sub-query that has no form."""
 
     column: ColumnPlaces
     outer: Outer
     plan: LowerPlan
     evaluate: Callable[[e.Expression], object]
+    settle: Callable[[n.Node], object]
     used: set[str]  # functions that DuckDB has to be given
 
 
@@ -264,7 +265,12 @@ def _quantified(scope: Scope, expression: e.Quantified) -> Typed:
 def _subquery(
     scope: Scope, expression: e.ScalarSubquery | e.Exists | e.QuantifiedSubquery
 ) -> Typed:
-    query = scope.plan(expression.plan, (scope.column, *scope.outer))
+    try:
+        query = scope.plan(expression.plan, (scope.column, *scope.outer))
+    except NotExact:
+        if not isinstance(expression, e.ScalarSubquery):
+            raise
+        return constant(scope.settle(expression.plan), expression.type)
     text = query.text
     match expression:
         case e.ScalarSubquery():

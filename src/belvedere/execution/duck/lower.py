@@ -40,9 +40,11 @@ from belvedere.types import Kind
 
 @dataclass(slots=True)
 class Lowering:
-    """One statement in the making. `leaves` are the plans behind the leaf names, in order."""
+    """One statement in the making. `leaves` are the plans behind the leaf names, in order;
+    `settle` gives the value of a scalar sub-query that has no form here, as of now."""
 
     evaluate: Callable[[e.Expression], object]
+    settle: Callable[[n.Node], object]
     leaves: list[n.Node] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     ctes: dict[int, tuple[str, Types]] = field(default_factory=dict)
@@ -65,7 +67,16 @@ class Lowering:
         return Query(f"SELECT {columns or '*'} FROM {place}", types)
 
     def scope(self, column: ColumnPlaces, outer: Outer) -> Scope:
-        return Scope(column, outer, self.query, self.evaluate, self.functions)
+        return Scope(column, outer, self.inner, self.evaluate, self.settle, self.functions)
+
+    def inner(self, node: n.Node, outer: Outer) -> Query:
+        """A query inside an expression; when it has no form, nothing of it stays."""
+        leaves = len(self.leaves)
+        try:
+            return self.query(node, outer)
+        except NotExact:
+            del self.leaves[leaves:]
+            raise
 
     # -- nodes --------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from sqlglot import exp
 
 from belvedere.execution.duck.types import NotExact
+from belvedere.execution.duck.types import leaf_place as leaf_place
 from belvedere.types import Kind, SqlType
 
 Types = tuple[SqlType, ...]
@@ -20,12 +21,6 @@ class Query(NamedTuple):
 
     text: str
     types: Types
-
-
-def leaf_place(number: int) -> str:
-    """Where the name of a leaf goes once it is known what it is read from. No constant in the text
-    has a null character, so a place cannot be mistaken."""
-    return f"\0leaf_{number}\0"
 
 
 def shown(text: str) -> str:

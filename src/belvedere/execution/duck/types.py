@@ -134,3 +134,9 @@ def _list_values(item: Any, element: SqlType) -> list[Any] | None:
 
 def _each(values: list[Any], form: Callable[[Any], Any]) -> list[Any]:
     return [None if value is None else form(value) for value in values]
+
+
+def leaf_place(number: int) -> str:
+    """Where the name of a leaf goes once it is known what it is read from. No constant in the text
+    has a null character, so a place cannot be mistaken."""
+    return f"\0leaf_{number}\0"
