@@ -111,3 +111,68 @@ def test_a_socket_left_by_a_dead_owner_is_replaced(shop: Path) -> None:
     assert not is_reachable(shop)
     with belvedere.connect(str(shop)):
         assert is_reachable(shop)
+
+
+def framed(data: bytes) -> bytes:
+    return struct.pack(">I", len(data)) + data
+
+
+STAGE = msgspec.msgpack.encode(
+    Request("stage", {"table": "t", "operation": "append", "columns": ["id"]}, upload=True)
+)
+
+
+@pytest.mark.parametrize(
+    ("upload", "message"),
+    [
+        (framed(b"garbage that is no arrow stream") + framed(b""), "arrow stream"),
+        (framed(b"") + b"", "not an arrow stream"),
+        (struct.pack(">I", 0xFFFFFFFF) + b"x" * 100, "frame is too long"),
+        (framed(b"\xff\xff\xff\xff\xff\xff\xff\x7f" * 4) + framed(b""), "arrow stream"),
+    ],
+)
+def test_rows_that_are_none_get_one_error_and_change_nothing(
+    shop: Path, upload: bytes, message: str
+) -> None:
+    with belvedere.connect(str(shop), autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
+        position = ask(shop, Request("position"))
+        answer = raw(shop, framed(STAGE) + upload)
+        reply = msgspec.msgpack.decode(answer[4:], type=Reply)
+        assert reply.failure is not None
+        assert message in reply.failure.message
+        assert reply.failure.sqlstate == "08P01"
+        assert ask(shop, Request("position")) == position
+        staging = shop / "staging"
+        assert not staging.exists() or not list(staging.iterdir())
+
+
+def test_a_fault_of_ours_is_told_to_the_peer(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with belvedere.connect(str(shop)):
+        from belvedere.interfaces.verbs import table
+
+        monkeypatch.setitem(table.VERBS, "break", lambda peer, arguments: 1 // 0)
+        with pytest.raises(Unavailable, match="the owner of the store failed") as caught:
+            ask(shop, Request("break"))
+        assert "ZeroDivisionError" in str(caught.value)
+        assert ask(shop, Request("position")) == 0
+
+
+def test_a_lease_that_nobody_uses_is_given_back(shop: Path) -> None:
+    from belvedere.database import Database
+    from belvedere.interfaces.verbs.leases import IDLE_S_MAX, Leases
+
+    now = [0.0]
+    with Database.open(shop) as database:
+        leases = Leases(database, clock_s=lambda: now[0])
+        idle, used = leases.take(), leases.take()
+        with leases.using(used.id, used.position):
+            now[0] += IDLE_S_MAX + 1
+            leases.forget_idle()
+            assert len(leases) == 1
+        leases.forget_idle()
+        assert len(leases) == 1  # it was used just now
+        assert idle.transaction is not None
+        assert idle.transaction.ended
+        leases.close()
+        assert len(leases) == 0

@@ -128,6 +128,8 @@ class Owner:
             if upload is not None:
                 upload.drain()
             send(connection, Reply(failure=_failure(error)))
+            if upload is not None and upload.broken:
+                _shut(connection)
             return
         _stream(connection, answer)
 
@@ -187,6 +189,10 @@ class _Uploading:
 
     def drain(self) -> None:
         self._source.drain()
+
+    @property
+    def broken(self) -> bool:
+        return self._source.broken
 
 
 def _shut(connection: socket.socket) -> None:

@@ -113,6 +113,8 @@ class FrameSource:
         self._connection = connection
         self._frame = memoryview(b"")
         self.ended = False
+        self.broken = False
+        """The framing is lost, and with it the rest of the conversation."""
 
     def read(self, count: int = -1) -> bytes:
         if count < 0 or count > READ_BYTES_MAX:
@@ -135,9 +137,13 @@ class FrameSource:
     def _next(self) -> bool:
         if self.ended:
             return False
-        data = receive_data(self._connection)
-        if data is None:
-            raise Unavailable("connection closed within a stream", sqlstate="08006")
+        try:
+            data = receive_data(self._connection)
+            if data is None:
+                raise Unavailable("connection closed within a stream", sqlstate="08006")
+        except Exception:
+            self.ended = self.broken = True
+            raise
         self._frame = memoryview(data)
         self.ended = not data
         return not self.ended
