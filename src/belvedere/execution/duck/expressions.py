@@ -22,7 +22,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import Function, Volatility, build_sql
 from belvedere.plan.functions.registry import registry
-from belvedere.types import BOOLEAN, Kind, SqlType
+from belvedere.types import BOOLEAN, TEXT, Kind, SqlType
 
 _PLAIN_EQUALITY = frozenset(
     {
@@ -108,12 +108,28 @@ def call(
     if function.name == "extract" and isinstance(arguments[0], e.Literal):
         function, arguments = _known_field(function, arguments)
     lowered = [lower(scope, argument) for argument in arguments]
+    if function.name == "substring" and _is_plain_substring(scope, function, arguments):
+        tree = exp.Anonymous(this="substring", expressions=[one.tree for one in lowered])
+        return Typed(tree, result)
     if function.name in _COMPARISONS:
         lowered = [
             _kept(one) if _may_overflow(argument) else one
             for one, argument in zip(lowered, arguments)
         ]
     return built(scope, function, lowered, result)
+
+
+def _is_plain_substring(
+    scope: Scope, function: Function, arguments: tuple[e.Expression, ...]
+) -> bool:
+    """From a constant place inside the text, of a constant length: DuckDB does the same."""
+    if len(arguments) != 3 or function.arguments[0] != TEXT:
+        return False
+    start, length = (_folded(scope, argument) for argument in arguments[1:])
+    if start is None or length is None:
+        return False
+    numbers = (start.value, length.value)
+    return all(isinstance(one, int) for one in numbers) and numbers[0] >= 1 and numbers[1] >= 0
 
 
 def _known_field(
