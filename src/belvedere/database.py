@@ -111,8 +111,11 @@ class Database(ViewHost):
             opened, config, random=random, compile_expression=compile_expression, bind=bind
         )
         left = [item.id for item in unfinished(db.catalog)]
+        begun = db.resumable_views() if config.resume_builds else []
         if left:
-            db._drop_unfinished(left)
+            db._drop_unfinished([id_ for id_ in left if id_ not in begun])
+        for id_ in begun:
+            db._finish(id_, [id_])
         db._start_worker()
         return db
 

@@ -15,14 +15,16 @@ from belvedere.session.session import Session
 from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
 
+UNSYNCED = Config(durability=Durability.OFF)
+
 
 class Store:
     """An open database; `session` makes one more session of it."""
 
-    def __init__(self, path: str | Path = ":memory:") -> None:
+    def __init__(self, path: str | Path = ":memory:", config: Config = UNSYNCED) -> None:
         self.db = Database.open(
             path,
-            Config(durability=Durability.OFF),
+            config,
             compile_expression=compile_table_expression,
             bind=bind_definition,
         )
@@ -66,8 +68,8 @@ def rows_of(session: Session, statement: str, freshness: str | None = None) -> l
 
 
 @contextmanager
-def opened(path: str | Path = ":memory:") -> Iterator[Store]:
-    store = Store(path)
+def opened(path: str | Path = ":memory:", config: Config = UNSYNCED) -> Iterator[Store]:
+    store = Store(path, config)
     try:
         yield store
     finally:

@@ -178,13 +178,13 @@ def make_with_a_write_between(store: Store) -> None:
         ["INSERT INTO children VALUES (2, 1, 3)", "DELETE FROM children WHERE id = 1"],
         ["INSERT INTO children VALUES (3, 1, 1)"],
     ]
-    keeper, deferred = store.db.keeper, store.db.deferred
-    backfill, refresh = keeper.backfill, deferred.refresh
+    db, deferred = store.db, store.db.deferred
+    backfill, refresh = db._backfill, deferred.refresh
 
-    def slow_backfill(commits: object, view: object, reader: object) -> None:
+    def slow_backfill(views: object, reader: object, build: object) -> None:
         for statement in steps[0]:
             other.execute(statement)
-        backfill(commits, view, reader)  # type: ignore[arg-type]
+        backfill(views, reader, build)  # type: ignore[arg-type]
 
     def slow_refresh(view: object) -> int:
         reached = refresh(view)  # type: ignore[arg-type]
@@ -192,8 +192,8 @@ def make_with_a_write_between(store: Store) -> None:
             other.execute(statement)
         return reached
 
-    keeper.backfill, deferred.refresh = slow_backfill, slow_refresh  # type: ignore[method-assign]
+    db._backfill, deferred.refresh = slow_backfill, slow_refresh  # type: ignore[method-assign]
     try:
         store.run(f"CREATE MATERIALIZED VIEW totals AS {DEFINITIONS['totals']}")
     finally:
-        keeper.backfill, deferred.refresh = backfill, refresh  # type: ignore[method-assign]
+        db._backfill, deferred.refresh = backfill, refresh  # type: ignore[method-assign]

@@ -48,6 +48,7 @@ from belvedere.txn.border import Isolation, LockRequest, Reader, RowChange
 from belvedere.txn.constraints import ForeignKeyParticipant
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
+from belvedere.views.answer import answered
 
 CANCELED = "canceled by the user"
 TIMED_OUT = "statement timeout"
@@ -296,6 +297,9 @@ class Session:
         self, data: DataPlan, text: str, tier: Tier | None = None, wrap: Wrap | None = None
     ) -> Prepared:
         record = self.shared.statistics.record_for(text)
+        if self.shared.answering and self.catalog.views:
+            plan = answered(data.plan, self.catalog, self.shared.answering)
+            data = replace(data, plan=plan)
         deferred = views.deferred_in(self.catalog, data.plan)
         entry = self.prepared_as(data, self.planned(data.plan), record, tier, wrap, deferred)
         if deferred:

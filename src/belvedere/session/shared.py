@@ -35,6 +35,7 @@ from belvedere.txn.border import (
 from belvedere.txn.locks import LockTable
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
+from belvedere.views.answer import Rule
 from belvedere.views.backfill import Build
 from belvedere.views.deferred import Deferred
 from belvedere.views.keep import Keeper
@@ -118,6 +119,7 @@ class Shared:
         self.engine = DuckEngine(memory_limit_mb, make_copies=copies)
         self.statistics = StatementStatistics()
         self.plans = PlanCache(PLANS_KEPT)
+        self.answering: tuple[Rule, ...] = ()  # rules by which views answer queries
         self._published: tuple[object, Reader] | None = None
         self.table_statistics = TableStatistics(host, self.newest_reader)
 

@@ -8,7 +8,7 @@ import msgspec
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Maintenance, View
+from belvedere.catalog.model import Maintenance, State, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
@@ -23,9 +23,11 @@ from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.statements import DataPlan
 from belvedere.views import stream
-from belvedere.views.build import LATER
+from belvedere.views.backfill import Build
+from belvedere.views.build import LATER, STAGED, filled_later
 from belvedere.views.core import refused
 from belvedere.views.flip import switch
+from belvedere.views.form import form_of
 from belvedere.views.keep import pinned
 from belvedere.views.read import views_in, with_views
 from belvedere.views.schedule import OPTIONS as SCHEDULE
@@ -34,6 +36,7 @@ from belvedere.views.schedule import schedule_of
 if TYPE_CHECKING:
     from belvedere.session.session import Session
 
+BUILT_LOOK_S = 0.1
 _OPTIONS = (
     "maintenance",
     "placement",
@@ -72,7 +75,12 @@ def _bound(catalog: Catalog, text: str) -> n.Node:
 # -- creating --------------------------------------------------------------------------------------
 
 
-def create_view(session: Session, statement: d.CreateMaterializedView) -> Result:
+def create_view(
+    session: Session,
+    statement: d.CreateMaterializedView,
+    staged: dict[str, str] = {},  # noqa: B006 (never changed)
+) -> Result:
+    """`staged` are options of a view that is made to take the place of another."""
     state = session.transactions
     if state.explicit or (state.open is not None and state.open.changes):
         raise Unsupported(
@@ -81,22 +89,51 @@ def create_view(session: Session, statement: d.CreateMaterializedView) -> Result
     name, schema = statement.name.name, statement.name.schema or "public"
     if session.catalog.find(name, schema) is not None:
         if statement.if_not_exists:
-            return Result("CREATE MATERIALIZED VIEW")
+            return _await_built(session, statement)
         if statement.or_replace:
             return replace_view(session, statement)
     if any(isinstance(node, n.VirtualScan) for node in transform.walk(statement.plan)):
         raise refused("system table", "its rows are not in the log")
     state.rollback()
     options = dict(statement.options)
-    session.host.create_view(
-        name,
-        statement.query,
-        _maintenance(options),
-        schema=schema,
-        options=options,
-        columns=[column.name for column in statement.columns],
-        reads=_views_named(session.catalog, statement.query),
-    )
+    with session.host.watched(_build(session, name, statement.plan)):
+        session.host.create_view(
+            name,
+            statement.query,
+            checked_maintenance(options),
+            schema=schema,
+            options=options | staged,
+            columns=[column.name for column in statement.columns],
+            reads=views_named(session.catalog, statement.query),
+        )
+    return Result("CREATE MATERIALIZED VIEW")
+
+
+def _build(session: Session, name: str, plan: n.Node) -> Build:
+    """A build that stops with the statement and tells the session how far it is."""
+    scans = [node for node in transform.walk(plan) if isinstance(node, n.Scan)]
+    expected = sum(session.shared.size_of(scan.relation) for scan in scans)
+
+    def told(rows: int) -> None:
+        if session.on_progress is not None:
+            session.on_progress(f"filling {name}", rows, max(expected, rows))
+
+    return Build(check=session.interrupt.check, progress=told)
+
+
+def _await_built(session: Session, statement: d.CreateMaterializedView) -> Result:
+    """A view that another session is filling is there when it is ready; or it is made after all,
+    when that one gives up."""
+    name, schema = statement.name.name, statement.name.schema or "public"
+    while True:
+        found = session.host.catalog.find(name, schema)
+        if not isinstance(found, View) or found.state is not State.BUILDING or filled_later(found):
+            break
+        session.interrupt.check()
+        session.host.visibility.wait_past(session.host.position, BUILT_LOOK_S)
+    if found is None:
+        session.transactions.rollback()
+        return create_view(session, statement)
     return Result("CREATE MATERIALIZED VIEW")
 
 
@@ -105,11 +142,14 @@ def replace_view(session: Session, statement: d.CreateMaterializedView) -> Resul
     name, schema = statement.name.name, statement.name.schema or "public"
     old = session.catalog.expect(View, name, schema)
     made = f"{name} (new {session.host.position})"
-    create_view(session, msgspec.structs.replace(statement, name=d.QualifiedName(schema, made)))
+    named = msgspec.structs.replace(statement, name=d.QualifiedName(schema, made))
+    create_view(session, named, {STAGED: str(old.id)})
 
     def swap(edit: Edit) -> None:
         edit.drop_view(old.id)
-        edit.put(msgspec.structs.replace(edit.catalog.expect(View, made, schema), name=name))
+        new = edit.catalog.expect(View, made, schema)
+        options = {key: value for key, value in new.options.items() if key != STAGED}
+        edit.put(msgspec.structs.replace(new, name=name, options=options))
 
     def give_up(edit: Edit) -> None:
         edit.drop_view(edit.catalog.expect(View, made, schema).id)
@@ -128,7 +168,9 @@ def set_options(session: Session, edit: Edit, view: View, options: dict[str, str
     if session.transactions.explicit:
         raise Unsupported("alter materialized view inside a transaction", hint="commit first")
     merged = _merged(view.options, options)
-    maintenance = _maintenance(merged)
+    maintenance = checked_maintenance(merged)
+    if form_of(merged) != form_of(view.options):
+        raise Unsupported("another form of a view", hint="use CREATE OR REPLACE MATERIALIZED VIEW")
     if view.maintenance is Maintenance.DEFERRED and maintenance is Maintenance.IMMEDIATE:
         session.host.catch_up(view)
     switch(edit, view, maintenance, merged)
@@ -146,12 +188,12 @@ def _merged(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
     return merged
 
 
-def _views_named(catalog: Catalog, text: str) -> tuple[int, ...]:
+def views_named(catalog: Catalog, text: str) -> tuple[int, ...]:
     """The materialized views a definition names."""
     return tuple(view.id for view in views_in(catalog, _bound(catalog, text)))
 
 
-def _maintenance(options: dict[str, str]) -> Maintenance:
+def checked_maintenance(options: dict[str, str]) -> Maintenance:
     for name in options:
         if name not in _OPTIONS:
             raise InvalidInput(
@@ -160,9 +202,7 @@ def _maintenance(options: dict[str, str]) -> Maintenance:
                 hint="known are " + ", ".join(_OPTIONS),
                 name=name,
             )
-    for name, only in (("placement", "remote"), ("join", "materialized"), ("strict", "true")):
-        if options.get(name, only).lower() != only:
-            raise Unsupported(f"{name} = '{options[name]}'", hint=f"leave it at '{only}'")
+    form_of(options)
     if options.get(LATER, "later") != "later":
         raise InvalidInput(
             "invalid backfill", sqlstate="22023", hint="use 'later'", found=options[LATER]

@@ -32,15 +32,25 @@ LATER = "backfill"
 """The option of a view that somebody else will fill: WITH (backfill = 'later')."""
 
 
+STAGED = "takes the place of"
+"""The option of a view that OR REPLACE fills beside the one it replaces: the id of that."""
+
+
 def unfinished(catalog: Catalog) -> tuple[Index | View, ...]:
-    """The indexes and views that are not filled yet, though they should be."""
+    """The indexes and views that are not filled, or not in their place yet, though they should
+    be."""
     return tuple(
         item
         for item in catalog.objects.values()
         if isinstance(item, Index | View)
-        and item.state is State.BUILDING
+        and (item.state is State.BUILDING or is_staged(item))
         and not (isinstance(item, View) and filled_later(item))
     )
+
+
+def is_staged(item: Index | View) -> bool:
+    """Whether it was made to take the place of another view and has not done so."""
+    return isinstance(item, View) and item.state is State.READY and STAGED in item.options
 
 
 def filled_later(view: View) -> bool:

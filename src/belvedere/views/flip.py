@@ -36,7 +36,13 @@ from belvedere.txn.border import (
 from belvedere.views.maintain import Maintainer
 from belvedere.views.schedule import group_for, schedule_of
 from belvedere.views.stream import OPTION, Noting, end_stream, start_stream
-from belvedere.views.watermarks import follows_log, position_of, put_watermark, watermark
+from belvedere.views.watermarks import (
+    follows_log,
+    place_key,
+    position_of,
+    put_watermark,
+    watermark,
+)
 from belvedere.views.window import consolidated, state_before
 
 
@@ -109,6 +115,8 @@ class Flip:
 
     def _leave(self, old: View, reader: Reader, writer: Writer) -> None:
         writer.delete(keyspace.watermark_key(old.id))
+        if old.state is State.BUILDING:
+            writer.delete(place_key(old.id))
         left = [v for v in reader.catalog.views if v.group == old.group and v.id != old.id]
         if old.group and not left:
             writer.delete(keyspace.watermark_key(old.group))

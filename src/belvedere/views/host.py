@@ -6,25 +6,20 @@ ones are driven from here, by a worker thread, by REFRESH, or for one read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
-from typing import TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Maintenance, State, View
+from belvedere.catalog.model import Maintenance, View
 from belvedere.codec import keyspace
 from belvedere.errors import Error
-from belvedere.kv.batch import BatchStore, Write
+from belvedere.kv.batch import Write
 from belvedere.txn.border import (
-    SNAPSHOT,
-    ChangeLog,
-    CommitProtocol,
-    Isolation,
     Published,
     Reader,
 )
@@ -32,43 +27,42 @@ from belvedere.txn.transaction import Transaction
 from belvedere.views.create import create_auxiliaries
 from belvedere.views.deferred import Deferred
 from belvedere.views.delta import Wish
-from belvedere.views.keep import Keeper
+from belvedere.views.filling import Filling
 from belvedere.views.pending import at_watermark, required_position, with_pending
 from belvedere.views.schedule import group_for, schedule_of
-from belvedere.views.stream import OPTION, kept_positions, stream_start, trimmed
-from belvedere.views.watermarks import deferred_views, watermark_write
+from belvedere.views.stream import kept_positions, trimmed
+from belvedere.views.watermarks import deferred_views
 from belvedere.views.worker import Worker
 
 TRIMMED_ENTRIES_MAX = 10_000
 T = TypeVar("T")
 
 
-class ViewHost:
+class NewView(NamedTuple):
+    """What `create_views` is told of a view."""
+
+    name: str
+    definition: str
+    maintenance: Maintenance = Maintenance.IMMEDIATE
+    schema: str = "public"
+    options: dict[str, str] | None = None
+    columns: tuple[str, ...] = ()
+    reads: tuple[int, ...] = ()
+
+
+class ViewHost(Filling):
     """Mixed into Database, which has everything that is only declared here."""
 
-    store: BatchStore
     visibility: Published
-    log: ChangeLog
-    commits: CommitProtocol
-    keeper: Keeper
     view_errors: dict[int, Error]
     _worker: Worker | None
     _share: float = 1.0
     _closed: bool
 
     @property
-    def catalog(self) -> Catalog:
-        return self.visibility.published.catalog
-
-    @property
     def position(self) -> int:
         """The newest published position."""
         return self.visibility.published.position
-
-    def begin(
-        self, isolation: Isolation = SNAPSHOT, *, at_least: int = 0, wait_s: float = 30.0
-    ) -> Transaction:
-        raise NotImplementedError
 
     def change_schema(self, change: Callable[[Edit], T]) -> T:
         raise NotImplementedError
@@ -89,24 +83,26 @@ class ViewHost:
         """Define a materialized view, with the indexes its maintenance wants; returns when it is
         filled. `reads` are the views that its definition names."""
 
-        def create(edit: Edit) -> int:
-            wanted = self.keeper.define(
-                edit.catalog, name, schema, definition, maintenance, options, columns, reads
-            )
-            shared = self.keeper.shared_indexes(edit.catalog, wanted)
-            made = [
-                self._helping_index(edit, wish) for wish in self.keeper.wishes(edit.catalog, wanted)
-            ]
-            supports = create_auxiliaries(self.keeper, edit, wanted)
-            auxiliaries = tuple(dict.fromkeys([*shared, *made, *supports]))
-            schedule = schedule_of(wanted.options)
-            group = 0 if maintenance is Maintenance.IMMEDIATE else group_for(edit, schedule)
-            view = edit.create_view(replace(wanted, auxiliaries=auxiliaries))
-            found = edit.catalog.expect(View, name, schema)
-            edit.put(msgspec.structs.replace(found, group=group, supports=supports))
-            return view
+        one = NewView(name, definition, maintenance, schema, options, tuple(columns), tuple(reads))
+        return self.create_views([one])[0]
 
-        return self.change_schema(create)
+    def create_views(self, wanted: Sequence[NewView]) -> list[int]:
+        """Define several views in one step; those that can are filled by one scan of their
+        table."""
+        return self.change_schema(lambda edit: [self._create(edit, one) for one in wanted])
+
+    def _create(self, edit: Edit, new: NewView) -> int:
+        wanted = self.keeper.define(edit.catalog, *_defined(new))
+        shared = self.keeper.shared_indexes(edit.catalog, wanted)
+        made = [self._helping_index(edit, one) for one in self.keeper.wishes(edit.catalog, wanted)]
+        supports = create_auxiliaries(self.keeper, edit, wanted)
+        auxiliaries = tuple(dict.fromkeys([*shared, *made, *supports]))
+        immediate = new.maintenance is Maintenance.IMMEDIATE
+        group = 0 if immediate else group_for(edit, schedule_of(wanted.options))
+        view = edit.create_view(replace(wanted, auxiliaries=auxiliaries))
+        found = edit.catalog.expect(View, new.name, new.schema)
+        edit.put(msgspec.structs.replace(found, group=group, supports=supports))
+        return view
 
     def _helping_index(self, edit: Edit, wish: Wish) -> int:
         table = edit.catalog.table(wish.relation)
@@ -118,29 +114,10 @@ class ViewHost:
         )
         return edit.create_index(definition, hidden=True)
 
-    def _fill_view(self, view: View) -> None:
-        with self.begin() as snapshot:
-            pin = self.log.pin(snapshot.position)
-            try:
-                self.keeper.backfill(self.commits, view, snapshot)
-                self.deferred.refresh(view)
-            finally:
-                self.log.unpin(pin)
-
-    def rebuild_views(self) -> None:
-        """Make the state of every view again from its tables, while nobody else is here."""
-        ready = [view for view in self.catalog.views if view.state is State.READY]
-        self.commits.derive(lambda reader: [watermark_write(view.group, None) for view in ready])
-        for view in ready:
-            self.store.delete_range(*keyspace.relation_range(view.id))
-            self.store.delete_range(*keyspace.stream_range(view.id))
-            self._fill_view(view)
-        self.commits.derive(lambda reader: list(_settled(reader, ready)))
-
     # -- deferred views -----------------------------------------------------------------------
 
     @cached_property
-    def deferred(self) -> Deferred:
+    def deferred(self) -> Deferred:  # type: ignore[override]
         return Deferred(self.commits, self.log, self.keeper, self.visibility, self.view_errors)
 
     def deferred_views(self) -> tuple[View, ...]:
@@ -215,11 +192,7 @@ def _trimmed(view: int, through: int, reader: Reader) -> Sequence[Write]:
     return trimmed(reader, view, through, TRIMMED_ENTRIES_MAX)
 
 
-def _settled(reader: Reader, views: Sequence[View]) -> Iterator[Write]:
-    """Views that were made again move with their groups, all from one position."""
-    for view in views:
-        yield watermark_write(view.id, None)
-        if view.group:
-            yield watermark_write(view.group, required_position(reader, view))
-        if OPTION in view.options:
-            yield stream_start(view.id, required_position(reader, view))
+def _defined(new: NewView) -> tuple[Any, ...]:
+    """As `Keeper.define` takes it."""
+    given = (new.name, new.schema, new.definition, new.maintenance)
+    return (*given, new.options, new.columns, new.reads)

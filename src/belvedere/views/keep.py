@@ -14,7 +14,6 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import ViewDefinition
@@ -28,12 +27,13 @@ from belvedere.views.auxiliary import Auxiliary
 from belvedere.views.compile import Compiled, compile_auxiliary, compile_view
 from belvedere.views.delta import Wish
 from belvedere.views.flip import Flip
+from belvedere.views.form import form_of
 from belvedere.views.group import differences
 from belvedere.views.kept import Kept
 from belvedere.views.maintain import Maintainer
 from belvedere.views.stream import OPTION, Noting, stream_writes
 from belvedere.views.tree import inputs_of
-from belvedere.views.watermarks import follows_log, position_of, watermark_write
+from belvedere.views.watermarks import follows_log, position_of
 from belvedere.views.wishes import wishes_of
 
 Bind = Callable[[Catalog, str], n.Node]
@@ -116,26 +116,33 @@ class Keeper:
         return cast(_Ready, found)
 
     def _compile(self, catalog: Catalog, view: View) -> Compiled:
-        compiled = compile_view(self._bind(pinned(catalog, view), view.definition))
+        compiled = self._definition(catalog, view)
         if not view.part:
             return compiled
         return compile_auxiliary(compiled.auxiliaries[view.part - 1])
 
+    def _definition(self, catalog: Catalog, view: View) -> Compiled:
+        seen = pinned(catalog, view)
+        form, on_view = form_of(view.options), bool(view.reads)
+        return compile_view(self._bind(seen, view.definition), form, seen, on_view=on_view)
+
     def compile(self, catalog: Catalog, wanted: ViewDefinition) -> Compiled:
-        return compile_view(self._bind(catalog, wanted.definition))
+        form, on_view = form_of(wanted.options), bool(wanted.reads)
+        plan = self._bind(catalog, wanted.definition)
+        return compile_view(plan, form, catalog, on_view=on_view)
 
     # -- auxiliary views ----------------------------------------------------------------------
 
     def auxiliary(self, catalog: Catalog, view: View) -> Auxiliary:
         """What an auxiliary view keeps."""
-        compiled = compile_view(self._bind(pinned(catalog, view), view.definition))
-        return compiled.auxiliaries[view.part - 1]
+        return self._definition(catalog, view).auxiliaries[view.part - 1]
 
     def _kept(self, catalog: Catalog, view: View, compiled: Compiled) -> Kept:
         """The auxiliary views of a view that are filled."""
         pairs = zip(compiled.auxiliaries, view.supports)
         return Kept(
             catalog,
+            view.id,
             tuple(
                 (one, id_)
                 for one, id_ in pairs
@@ -185,7 +192,8 @@ class Keeper:
     ) -> ViewDefinition:
         """The catalog definition of a view over this query; Unsupported when it cannot be kept."""
         plan = self._bind(catalog, text)
-        compiled = compile_view(plan)
+        form = form_of(options or {})
+        compiled = compile_view(plan, form, catalog, on_view=bool(reads))
         names = list(columns) or [field.name for field in plan.fields]
         if len(names) != len(plan.fields):
             raise InvalidInput("view has the wrong number of column names", sqlstate="42601")
@@ -226,7 +234,7 @@ class Keeper:
     def wishes(self, catalog: Catalog, wanted: ViewDefinition) -> tuple[Wish, ...]:
         """The indexes that would spare the view's maintenance a scan, the shortest for each
         table and set of columns."""
-        return self.wishes_of(catalog, compile_view(self._bind(catalog, wanted.definition)))
+        return self.wishes_of(catalog, self.compile(catalog, wanted))
 
     def wishes_of(self, catalog: Catalog, compiled: Compiled) -> tuple[Wish, ...]:
         trees = [compiled.tree, *(one.tree for one in compiled.auxiliaries)]
@@ -264,18 +272,7 @@ class Keeper:
         maintainer = self.maintainer(catalog, view)
         return Noting(view.id, maintainer) if OPTION in view.options else maintainer
 
-    # -- filling ------------------------------------------------------------------------------
-
-    def backfill(self, commits: CommitProtocol, view: View, reader: Reader) -> None:
-        """Write the state of a view as of `reader`, with its watermark."""
-        maintainer = self.maintainer(reader.catalog, view)
-        writer = DerivedRows(Nothing(reader.catalog))
-        maintainer.fill(reader, writer)
-        position = reader.position
-        if failpoints.armed and failpoints.planted("view_snapshot_early"):
-            position = commits.newest.position
-        rows: list[Write] = [*writer.writes(), watermark_write(view.id, position)]
-        commits.derive(lambda newest: rows)
+    # -- repairing ----------------------------------------------------------------------------
 
     def repair(self, commits: CommitProtocol, view: View, tables: Reader, stored: Reader) -> int:
         """Add the difference between the view's state at `stored` and what `tables`, at the same

@@ -43,6 +43,11 @@ def position_of(reader: Reader, view: View) -> int | None:
     return watermark(reader, view.group)
 
 
+def place_key(view: int) -> bytes:
+    """Where it is written how far a view being filled has walked its table."""
+    return keyspace.meta_key(f"backfill/{view}")
+
+
 def follows_log(view: View) -> bool:
     """Whether its state is brought up to date by reading the log: being built, or deferred."""
     return view.state is State.BUILDING or view.maintenance is Maintenance.DEFERRED

@@ -1,0 +1,237 @@
+"""Filling views: several in one scan, watched, stopped, cut short, gone on with."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from belvedere import failpoints
+from belvedere.catalog.model import Maintenance, State
+from belvedere.config import Config, Durability
+from belvedere.errors import Unavailable
+from belvedere.session.session import CANCELED
+from belvedere.views import backfill
+from belvedere.views.backfill import Build
+from belvedere.views.host import NewView
+from belvedere.views.watermarks import place_key, watermark
+from tests.views.sql import Store, opened
+
+TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
+LARGE = "SELECT id, g FROM t WHERE v > 1"
+PAIRS = "SELECT a.g, b.v FROM t a JOIN t b ON a.id = b.id"
+
+
+@pytest.fixture
+def small_steps(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is added up is written after every batch of a scan."""
+    monkeypatch.setattr(backfill, "ROWS_MAX", 1)
+
+
+@pytest.fixture
+def store() -> Iterator[Store]:
+    with opened() as made:
+        loaded(made, 10_000)
+        yield made
+
+
+def loaded(store: Store, rows: int) -> None:
+    store.run("CREATE TABLE t (id int PRIMARY KEY, g int, v int)")
+    store.run(f"INSERT INTO t SELECT i, i % 50, i % 7 FROM generate_series(1, {rows}) AS s(i)")
+
+
+def nothing_is_left(store: Store, before: set[int]) -> None:
+    live = {i for i, o in store.db.catalog.objects.items() if not getattr(o, "dropped_at", 0)}
+    assert live == before
+    with store.db.begin() as reader:
+        for id_ in set(store.db.catalog.objects) - before:
+            assert watermark(reader, id_) is None
+            assert reader.get(place_key(id_)) is None
+
+
+def test_views_of_one_table_are_filled_by_one_scan(
+    store: Store, monkeypatch: pytest.MonkeyPatch, small_steps: None
+) -> None:
+    wanted = [
+        NewView("totals", TOTALS),
+        NewView("later", TOTALS, Maintenance.DEFERRED),
+        NewView("large", LARGE),
+        NewView("pairs", "SELECT count(*) AS c FROM t a JOIN t b ON a.id = b.id"),
+    ]
+    build, filled = Build(), []
+    backfilled = store.db._backfill
+
+    def noted(views: Any, reader: Any, build: Any) -> None:
+        filled.append({view.name for view in views})
+        backfilled(views, reader, build)
+
+    monkeypatch.setattr(store.db, "_backfill", noted)
+    with store.db.watched(build):
+        store.db.create_views(wanted)
+    assert {"totals", "later", "large"} in filled
+    assert set(store.verified().values()) == {True}
+    store.run("INSERT INTO t VALUES (0, 1, 1)")
+    assert set(store.verified().values()) == {True}
+
+
+@pytest.mark.parametrize("query", [TOTALS, PAIRS, LARGE])
+def test_a_fill_tells_how_far_it_is(store: Store, query: str) -> None:
+    told: list[tuple[str, int, float]] = []
+    session = store.session()
+    session.on_progress = lambda what, rows, expected: told.append((what, rows, expected))
+    session.execute(f"CREATE MATERIALIZED VIEW v AS {query}")
+    assert told[0][0] == "filling v"
+    assert [rows for _, rows, _ in told] == sorted(rows for _, rows, _ in told)
+    assert told[-1][1] >= 10_000
+    assert all(rows <= expected for _, rows, expected in told)
+
+
+@pytest.mark.parametrize("query", [TOTALS, PAIRS, LARGE])
+@pytest.mark.parametrize("replace", [False, True])
+def test_a_canceled_fill_leaves_nothing(
+    store: Store, query: str, replace: bool, small_steps: None
+) -> None:
+    if replace:
+        store.run("CREATE MATERIALIZED VIEW v AS SELECT max(id) AS m FROM t")
+    before = set(store.db.catalog.objects)
+    session = store.session()
+    session.on_progress = lambda *_: session.interrupt.stop(CANCELED)
+    verb = "CREATE OR REPLACE" if replace else "CREATE"
+    with pytest.raises(Unavailable) as found:
+        session.execute(f"{verb} MATERIALIZED VIEW v AS {query}")
+    assert found.value.sqlstate == "57014"
+    nothing_is_left(store, before)
+    if replace:
+        assert store.run("SELECT * FROM v") == [(10_000,)]
+    session.on_progress = None
+    session.execute(f"{verb} MATERIALIZED VIEW v AS {query}")
+    assert store.verified() == {"v": True}
+
+
+def test_a_fill_takes_its_share_of_the_time(store: Store) -> None:
+    store.run("SET maintenance_share = 0.25")
+    slept: list[float] = []
+    with store.db.watched(Build(sleep=slept.append)):
+        store.db.create_view("v", TOTALS)
+    assert slept
+    assert all(seconds >= 0 for seconds in slept)
+
+
+def test_writers_go_on_while_a_view_is_filled_in_steps(store: Store, small_steps: None) -> None:
+    other, numbers = store.session(), iter(range(20_000, 30_000))
+
+    def write(_: object, rows: int, __: float) -> None:
+        id_ = next(numbers)
+        other.execute(f"INSERT INTO t VALUES ({id_}, 1, 5)")
+        other.execute(f"DELETE FROM t WHERE id = {rows}")
+        other.execute(f"UPDATE t SET g = 99 WHERE id = {10_001 - rows}")
+
+    session = store.session()
+    session.on_progress = write
+    session.execute(f"CREATE MATERIALIZED VIEW totals AS {TOTALS}")
+    session.execute(f"CREATE MATERIALIZED VIEW large WITH (maintenance = 'deferred') AS {LARGE}")
+    assert set(store.verified().values()) == {True}
+
+
+def test_if_not_exists_waits_for_whoever_is_filling_it(store: Store) -> None:
+    first, second, begun = store.session(), store.session(), threading.Event()
+    states: list[State] = []
+
+    def wait(*_: object) -> None:
+        begun.set()
+        waiter_started.wait(60)
+
+    waiter_started = threading.Event()
+
+    def ask() -> None:
+        begun.wait(60)
+        waiter_started.set()
+        second.execute(f"CREATE MATERIALIZED VIEW IF NOT EXISTS v AS {TOTALS}")
+        states.append(store.view("v").state)
+
+    first.on_progress = wait
+    thread = threading.Thread(target=ask)
+    thread.start()
+    first.execute(f"CREATE MATERIALIZED VIEW v AS {TOTALS}")
+    thread.join(60)
+    assert states == [State.READY]
+
+
+# -- killed ----------------------------------------------------------------------------------------
+
+
+CHILD = """
+import sys
+from belvedere.views import backfill
+from tests.views.sql import Store
+
+backfill.ROWS_MAX = 1
+store = Store(sys.argv[1])
+session, other = store.session(), store.session()
+
+def write(_, rows, expected):
+    other.execute(f"DELETE FROM t WHERE id = {rows + 1}")
+    other.execute(f"UPDATE t SET g = 99, v = 6 WHERE id IN ({rows - 1}, {rows + 2})")
+    other.execute(f"INSERT INTO t VALUES ({-rows}, 1, 5)")
+
+session.on_progress = write
+session.execute(sys.argv[2])
+"""
+
+
+def killed(path: Path, statement: str, point: str) -> None:
+    """Run a statement, beside a writer, in another process that dies at a point."""
+    environment = os.environ | {"BELVEDERE_FAILPOINTS": point}
+    command = [sys.executable, "-c", CHILD, str(path), statement]
+    done = subprocess.run(command, env=environment, capture_output=True, check=False)
+    assert done.returncode == -9, done.stderr.decode()[-2000:]
+
+
+@pytest.mark.parametrize("point", ["backfill.chunk=kill@2", "maintain.after_write=kill@1"])
+def test_a_killed_create_leaves_nothing(tmp_path: Path, point: str) -> None:
+    path = tmp_path / "shop.db"
+    with opened(path) as store:
+        loaded(store, 10_000)
+        before = set(store.db.catalog.objects)
+    killed(path, f"CREATE MATERIALIZED VIEW v AS {TOTALS}", point)
+    with opened(path) as store:
+        nothing_is_left(store, before)
+
+
+@pytest.mark.parametrize("point", ["backfill.chunk=kill@2", "catalog.after=kill@2"])
+def test_a_view_serves_until_what_replaces_it_is_ready(tmp_path: Path, point: str) -> None:
+    """Killed in the fill, and when the new view is ready and has not taken its place."""
+    path = tmp_path / "shop.db"
+    with opened(path) as store:
+        loaded(store, 10_000)
+        store.run("CREATE MATERIALIZED VIEW v AS SELECT max(id) AS m FROM t")
+        before = set(store.db.catalog.objects)
+    killed(path, f"CREATE OR REPLACE MATERIALIZED VIEW v AS {TOTALS}", point)
+    with opened(path) as store:
+        nothing_is_left(store, before)
+        assert store.run("SELECT * FROM v") == [(10_000,)]
+        assert store.verified() == {"v": True}
+
+
+@pytest.mark.parametrize("query", [TOTALS, LARGE])
+def test_a_fill_that_was_killed_can_go_on(tmp_path: Path, query: str, small_steps: None) -> None:
+    """From the step it had reached, at the position it began at, though rows changed since."""
+    path = tmp_path / "shop.db"
+    with opened(path) as store:
+        loaded(store, 10_000)
+    killed(path, f"CREATE MATERIALIZED VIEW v AS {query}", "backfill.chunk=kill@2")
+    failpoints.arm("backfill.chunk", "raise@2")  # there are three steps: one is left
+    try:
+        with opened(path, Config(durability=Durability.OFF, resume_builds=True)) as store:
+            assert store.view("v").state is State.READY
+            assert store.verified() == {"v": True}
+            store.run("DELETE FROM t WHERE id < 100", "INSERT INTO t VALUES (0, 1, 3)")
+            assert store.verified() == {"v": True}
+    finally:
+        failpoints.disarm()
