@@ -1,4 +1,5 @@
-"""Linear aggregates: what a view keeps of COUNT, SUM and AVG, and how the value is read from it.
+"""Linear aggregates: what a view keeps of COUNT, SUM, AVG, variance and standard deviation, and how
+the value is read from it.
 
 Each is a few integers that are added up with a sign, so deltas of any order and from any
 transaction give the same state: counts of rows, integer sums, NUMERIC(p, s) sums in units of the
@@ -20,8 +21,9 @@ from typing import Any
 from belvedere.codec.accumulator import fixed_to_float, float_to_fixed
 from belvedere.errors import Unsupported
 from belvedere.plan import expressions as e
-from belvedere.plan.functions.accumulators import average_of, finish_bigint
+from belvedere.plan.functions.accumulators import average_of, finish_bigint, spread_of
 from belvedere.plan.functions.function import Accumulator, Function
+from belvedere.plan.values.decimals import EXACT
 from belvedere.plan.values.numbers import float4
 from belvedere.types import BIGINT, Kind, SqlType
 
@@ -58,23 +60,68 @@ def linear(call: e.AggregateCall) -> Linear | None:
     name = call.function.name
     if name == "count":
         return Linear(1, _count, _final("count", 1, BIGINT, lambda rows: rows), "count")
+    if name in _SPREADS:
+        return _spread(call.arguments[0].type, call.type, *_SPREADS[name])
     if name not in ("sum", "avg"):
         return None
-    return _sum_or_average(call.arguments[0].type, call.type, average=name == "avg")
+    return _sum_or_average(call.arguments[0], call.type, average=name == "avg")
 
 
-def _sum_or_average(argument: SqlType, result: SqlType, *, average: bool) -> Linear | None:
+def _sum_or_average(summand: e.Expression, result: SqlType, *, average: bool) -> Linear | None:
+    argument = summand.type
     if argument.kind in INTEGERS:
         final = _integer_average if average else _integer_sum(result)
         return Linear(2, _integer, _final("integers", 2, result, final), "integers")
-    if argument.kind is Kind.NUMERIC and argument.scale is not None:
-        unit = Decimal(1).scaleb(-argument.scale)
-        return Linear(
-            3, _numeric(argument.scale), _final("numerics", 3, result, _exact(unit, average))
-        )
+    scale = scale_of(summand)
+    if scale is not None:
+        unit = Decimal(1).scaleb(-scale)
+        return Linear(3, _numeric(scale), _final("numerics", 3, result, _exact(unit, average)))
     if argument.kind in FLOATS:
         floats = _floats(average=average, narrow=result.kind is Kind.REAL)
         return Linear(5, _float, _final("floats", 5, result, floats))
+    return None
+
+
+def scale_of(expression: e.Expression) -> int | None:
+    """How many digits every value of a numeric expression has after the point; None when they may
+    have different ones. Sums have the larger of two, products both together."""
+    kind, scale = expression.type.kind, expression.type.scale
+    if kind is not Kind.NUMERIC or scale is not None:
+        return scale if kind is Kind.NUMERIC else None
+    match expression:
+        case e.Literal(value=Decimal() as value) if value.is_finite():
+            return max(0, -int(value.as_tuple().exponent))
+        case e.Cast() if expression.operand.type.kind in INTEGERS:
+            return 0
+        case e.Call() if expression.function.name in ("+", "-", "*"):
+            scales = [scale_of(one) for one in expression.arguments]
+            known = [one for one in scales if one is not None]
+            if len(known) < len(scales):
+                return None
+            return sum(known) if expression.function.name == "*" else max(known)
+        case _:
+            return None
+
+
+_SPREADS = {
+    "variance": (True, False),
+    "var_samp": (True, False),
+    "var_pop": (False, False),
+    "stddev": (True, True),
+    "stddev_samp": (True, True),
+    "stddev_pop": (False, True),
+}
+"""Of a sample or of all, and whether the root is taken."""
+
+
+def _spread(argument: SqlType, result: SqlType, sample: bool, root: bool) -> Linear | None:
+    """Variance and standard deviation from exact moments; of floats they are not exact, and so not
+    linear."""
+    if argument.kind in INTEGERS:
+        return Linear(4, _moments, _final("moments", 4, result, _spread_of(0, sample, root)))
+    if argument.kind is Kind.NUMERIC and argument.scale is not None:
+        final = _final("moments", 4, result, _spread_of(argument.scale, sample, root))
+        return Linear(4, _numeric_moments(argument.scale), final)
     return None
 
 
@@ -124,7 +171,21 @@ def _numeric(scale: int) -> Callable[[Decimal | None], Amounts]:
             return (1, 0, 1)
         if value.is_infinite():
             raise Unsupported("infinity in a sum that a view keeps")
-        return (1, int(value.scaleb(scale)), 0)
+        return (1, int(value.scaleb(scale, EXACT)), 0)
+
+    return amounts
+
+
+def _moments(value: int | None) -> Amounts:
+    return (0, 0, 0, 0) if value is None else (1, value, value * value, 0)
+
+
+def _numeric_moments(scale: int) -> Callable[[Decimal | None], Amounts]:
+    units = _numeric(scale)
+
+    def amounts(value: Decimal | None) -> Amounts:
+        values, total, nans = units(value)
+        return (values, total, total * total, nans)
 
     return amounts
 
@@ -158,8 +219,20 @@ def _exact(unit: Decimal, average: bool) -> Callable[[int, int, int], Decimal | 
             return None
         if nans:
             return Decimal("NaN")
-        total = Decimal(units).scaleb(unit.adjusted())
+        total = Decimal(units).scaleb(unit.adjusted(), EXACT)
         return average_of(total, values) if average else total
+
+    return value
+
+
+def _spread_of(
+    scale: int, sample: bool, root: bool
+) -> Callable[[int, int, int, int], Decimal | None]:
+    def value(values: int, total: int, squares: int, nans: int) -> Decimal | None:
+        if nans:
+            return spread_of(values, Decimal("NaN"), Decimal("NaN"), sample, root)
+        sums = Decimal(total).scaleb(-scale), Decimal(squares).scaleb(-2 * scale)
+        return spread_of(values, *sums, sample, root)
 
     return value
 
