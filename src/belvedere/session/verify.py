@@ -66,6 +66,8 @@ def verify(session: Session, view: View) -> Row:
         expected = _bag(session, tables, recomputed, definition.fields)
         found = _bag(session, transaction, reading, definition.fields)
     missing, unexpected = (expected - found).total(), (found - expected).total()
+    said = f"{missing} missing, {unexpected} unexpected" if missing + unexpected else "ok"
+    host.deferred.verified[view.id] = f"{said} at {position}"
     return (view.name, position, found.total(), missing, unexpected, not missing + unexpected)
 
 

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Column, Index, PlainView, Sequence, State, Table, View
+from belvedere.catalog.model import Column, Index, PlainView, Sequence, Table, View
 from belvedere.errors import InvalidInput
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions import formatter
+from belvedere.session import view_table
 from belvedere.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT, Kind, Row, SqlType
 
 if TYPE_CHECKING:
@@ -221,29 +222,6 @@ def _own_statistics(session: Session) -> Iterator[Row]:
             yield (*where, *counts, lowest, highest, listed)
 
 
-def _own_views(session: Session) -> Iterator[Row]:
-    catalog, names, host = session.catalog, _schemas(session.catalog), session.host
-    position = host.position
-    for view in catalog.views:
-        reached = host.watermark(view) if view.state is State.READY else None
-        error = host.view_errors.get(view.id)
-        entries, size = host.stored_size(view)
-        yield (
-            names[view.schema],
-            view.name,
-            view.state.value,
-            view.maintenance.value,
-            view.group,
-            reached,
-            None if reached is None else position - reached,
-            entries,
-            size,
-            len(view.auxiliaries),
-            None if error is None else str(error),
-            view.definition,
-        )
-
-
 def _statements(session: Session) -> Iterator[Row]:
     for one in session.shared.statistics.records():
         mean = one.total_us / one.calls / 1000 if one.calls else 0.0
@@ -361,19 +339,7 @@ TABLES: dict[tuple[str, str], VirtualTable] = {
         ),
         _own_statistics,
     ),
-    (DATABASE, "views"): VirtualTable(
-        _columns(
-            "schema name state maintenance maintenance_group position backlog entries bytes "
-            "auxiliaries error definition",
-            maintenance_group=BIGINT,
-            position=BIGINT,
-            backlog=BIGINT,
-            entries=BIGINT,
-            bytes=BIGINT,
-            auxiliaries=INTEGER,
-        ),
-        _own_views,
-    ),
+    (DATABASE, "views"): VirtualTable(view_table.FIELDS, view_table.rows),
     (DATABASE, "statements"): VirtualTable(
         _columns(
             "text calls errors rows total_ms mean_ms max_ms tier",

@@ -64,6 +64,7 @@ class Deferred:
         self.clock = clock
         self.samples = Samples()
         self.upkeep: dict[int, Upkeep] = {}
+        self.verified: dict[int, str] = {}
         self.reached: dict[int, int] = {}
         self._troubles: dict[int, _Trouble] = {}
         self._claims: dict[int, _Seen] = {}

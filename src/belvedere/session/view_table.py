@@ -1,0 +1,163 @@
+"""The system table `belvedere.views`: where each view is, how old, and what it costs.
+
+| column | |
+|---|---|
+| state, maintenance, schedule, maintenance_group | what it is, and with whom it moves |
+| position, backlog | what it shows, and how many commits it lacks |
+| lag_ms, lag_p50_ms, lag_p99_ms | age of the oldest commit it lacks: now, and at its batches |
+| rows, entries, bytes | what it shows, and what is stored of it |
+| changes, cost_us | changes it has taken in since the store was opened; time of each. For an
+  immediate view the last commits are worked out once more, without writing, to see |
+| auxiliaries | indexes and views that are kept for it |
+| owner | who maintains the group, when it is not the worker |
+| last_verify, error | what VERIFY said last; why it does not move |
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Maintenance, State, View
+from belvedere.errors import Error
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.plan.fields import Field
+from belvedere.txn.transaction import Transaction
+from belvedere.types import BIGINT, DOUBLE, TEXT, Row
+from belvedere.views import claim
+from belvedere.views.group import Recorder
+from belvedere.views.pending import required_position
+from belvedere.views.schedule import MAX_LAG, REFRESH_EVERY
+from belvedere.views.window import Window, state_before
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+LOOKED_BACK = 64
+"""So many commits are worked out again to see what a change costs."""
+
+FIELDS = (
+    Field("schema", TEXT),
+    Field("name", TEXT),
+    Field("state", TEXT),
+    Field("maintenance", TEXT),
+    Field("schedule", TEXT),
+    Field("maintenance_group", BIGINT),
+    Field("position", BIGINT),
+    Field("backlog", BIGINT),
+    Field("lag_ms", DOUBLE),
+    Field("lag_p50_ms", DOUBLE),
+    Field("lag_p99_ms", DOUBLE),
+    Field("rows", BIGINT),
+    Field("entries", BIGINT),
+    Field("bytes", BIGINT),
+    Field("changes", BIGINT),
+    Field("cost_us", DOUBLE),
+    Field("auxiliaries", TEXT),
+    Field("owner", TEXT),
+    Field("last_verify", TEXT),
+    Field("error", TEXT),
+    Field("definition", TEXT),
+)
+
+
+def rows(session: Session) -> Iterator[Row]:
+    host = session.host
+    host.deferred.sample()
+    with host.begin() as reader:
+        names = {schema.id: schema.name for schema in reader.catalog.schemas}
+        for view in reader.catalog.views:
+            ready = view.state is State.READY
+            error = host.view_errors.get(view.id)
+            yield (
+                names[view.schema],
+                view.name,
+                view.state.value,
+                view.maintenance.value,
+                _schedule(view),
+                view.group,
+                *(_where(session, reader, view) if ready else (None,) * 5),
+                _shown(session, reader, view) if ready else None,
+                *host.stored_size(view),
+                *_costs(session, reader, view),
+                _auxiliaries(reader.catalog, view),
+                _owner(reader, view),
+                host.deferred.verified.get(view.id),
+                None if error is None else str(error),
+                view.definition,
+            )
+
+
+def _schedule(view: View) -> str | None:
+    if view.maintenance is Maintenance.IMMEDIATE:
+        return None
+    given = [
+        f"{name} {view.options[name]}" for name in (MAX_LAG, REFRESH_EVERY) if name in view.options
+    ]
+    return given[0] if given else "close"
+
+
+def _where(session: Session, reader: Transaction, view: View) -> Row:
+    """Position, backlog, lag now and its distribution in milliseconds."""
+    if view.maintenance is Maintenance.IMMEDIATE:
+        return reader.position, 0, 0.0, 0.0, 0.0
+    deferred, mark = session.host.deferred, required_position(reader, view)
+    upkeep = deferred.of(view)
+    lags = [upkeep.lag_s(0.5), upkeep.lag_s(0.99)]
+    behind = _behind(session, reader, view, mark)
+    now = deferred.samples.age_about(mark, deferred.clock()) if behind else 0.0
+    return mark, behind, now * 1000, *(None if lag is None else lag * 1000 for lag in lags)
+
+
+def _behind(session: Session, reader: Transaction, view: View, mark: int) -> int:
+    """Commits after the view's position; records without changes are not among them."""
+    return sum(1 for record in session.host.log.read(mark, reader.position) if record.change_count)
+
+
+def _shown(session: Session, reader: Transaction, view: View) -> int | None:
+    """How many rows the view shows as it is stored; None when reading it fails."""
+    catalog = reader.catalog
+    plan = compile_plan(catalog, session.host.keeper.reading(catalog, view))
+    try:
+        return sum(1 for _ in plan(session.new_run(reader, ())))
+    except Error:
+        return None
+
+
+def _costs(session: Session, reader: Transaction, view: View) -> tuple[int | None, float | None]:
+    """Changes taken in, and microseconds for each."""
+    if view.maintenance is Maintenance.DEFERRED:
+        upkeep = session.host.deferred.of(view)
+        cost = upkeep.seconds_per_change
+        return upkeep.changes, None if cost is None else cost * 1e6
+    return None, _measured(session, reader, view) if view.state is State.READY else None
+
+
+def _measured(session: Session, reader: Transaction, view: View) -> float | None:
+    keeper, log, relations = session.host.keeper, session.host.log, frozenset(view.inputs)
+    start = max(log.first - 1, reader.position - LOOKED_BACK, 0)
+    window = Window(log.read_bytes(start, reader.position), (start,), reader.position, relations)
+    changes = window.stretch(start).of(relations)
+    if not changes:
+        return None
+    try:
+        maintainer = keeper.maintainer(reader.catalog, view)
+        before = state_before(reader, changes, keeper.indexes)
+        started = time.perf_counter()
+        maintainer.writes(changes, before, Recorder(), after=reader)
+    except Error:
+        return None
+    return (time.perf_counter() - started) / len(changes) * 1e6
+
+
+def _auxiliaries(catalog: Catalog, view: View) -> str | None:
+    found = [catalog.get(id_) for id_ in view.auxiliaries]
+    named = [getattr(item, "name", str(item)) for item in found if item is not None]
+    return ", ".join(named) or None
+
+
+def _owner(reader: Transaction, view: View) -> str | None:
+    held = claim.holder(reader, view.group) if view.group else None
+    return None if held is None else held.owner
