@@ -21,6 +21,7 @@ PAGES = [
     *sorted((DOCS / "operators").glob("*.md")),
     DOCS / "freshness.md",
     DOCS / "life_of_a_row.md",
+    DOCS / "maintenance.md",
 ]
 BLOCK = re.compile(r"```(sql|delta \w+)\n(.*?)```\n```text\n(.*?)```", re.DOTALL)
 
