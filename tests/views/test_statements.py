@@ -246,3 +246,19 @@ def test_a_view_is_not_written(store: Store) -> None:
     store.run("CREATE MATERIALIZED VIEW v AS SELECT id FROM t")
     with pytest.raises(InvalidInput):
         store.run("INSERT INTO v VALUES (1)")
+
+
+def test_a_view_has_json_columns_by_their_text() -> None:
+    with opened() as store:
+        store.run(
+            "CREATE TABLE docs (id int PRIMARY KEY, kind text, body json)",
+            "CREATE MATERIALIZED VIEW v AS SELECT kind, body FROM docs WHERE id < 9",
+            """INSERT INTO docs VALUES (1, 'a', '{"x": 1}'), (2, 'a', '{"x": 1}'),"""
+            """ (3, 'a', '{"x":1}'), (4, NULL, NULL)""",
+            "UPDATE docs SET body = '[2]' WHERE id = 1",
+            "DELETE FROM docs WHERE id = 4",
+        )
+        found = sorted(map(str, store.run("SELECT kind, body::text FROM v")))
+        assert found == ["('a', '[2]')", """('a', '{"x": 1}')""", """('a', '{"x":1}')"""]
+        assert store.run("""SELECT body ->> 'x' FROM v WHERE body::text = '{"x":1}'""") == [("1",)]
+        assert set(store.verified().values()) == {True}

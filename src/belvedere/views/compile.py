@@ -29,7 +29,7 @@ from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
-from belvedere.types import Kind
+from belvedere.types import JSON, TEXT, Kind, SqlType
 from belvedere.views import colocated, local
 from belvedere.views.auxiliary import Auxiliary, KeptRows, auxiliaries_of, stored_rows
 from belvedere.views.core import refused
@@ -143,6 +143,8 @@ def _expressions(nodes: list[n.Filter | n.Project]) -> list[e.Expression]:
 def _bag(plan: n.Node, partitions: Catalog | None) -> Compiled:
     """Any rows, each with how often it is there; with `partitions`, in each of them."""
     stored = plan.fields
+    if partitions is None and any(field.type.kind is Kind.JSON for field in stored):
+        return _bag_of_texts(plan)
     _require_keys(stored)
     if partitions is None:
         return Compiled(tree_of(plan), None, stored, 1, _bag_reading(stored))
@@ -154,6 +156,37 @@ def _bag(plan: n.Node, partitions: Catalog | None) -> Compiled:
         return n.Project(whole(view), columns, stored)
 
     return Compiled(tree, None, tree.plan.fields, 1, reading)
+
+
+_TEXT_OF_JSON = Function("text of json", (JSON,), TEXT, str)
+_JSON_OF_TEXT = Function("json of text", (TEXT,), JSON, str)
+
+
+def _bag_of_texts(plan: n.Node) -> Compiled:
+    """Rows with JSON in them, which has no order and no equality of its own: kept by its text."""
+    fields = plan.fields
+    stored = tuple(f._replace(type=TEXT) if f.type.kind is Kind.JSON else f for f in fields)
+    _require_keys(stored)
+    below = n.Project(plan, _converted(fields, _TEXT_OF_JSON), stored)
+    whole, columns = _bag_reading(stored), _converted(fields, _JSON_OF_TEXT)
+
+    def reading(view: int) -> n.Node:
+        return n.Project(whole(view), columns, fields)
+
+    return Compiled(tree_of(below), None, stored, 1, reading)
+
+
+def _converted(fields: Fields, function: Function) -> tuple[e.Expression, ...]:
+    """The columns, those of JSON through a function; the argument's type says which way."""
+    (given,) = function.arguments
+    assert isinstance(given, SqlType)
+    columns: list[e.Expression] = []
+    for i, field in enumerate(fields):
+        json = field.type.kind is Kind.JSON
+        column = e.Column(i, given if json else field.type, field.name)
+        assert isinstance(function.result, SqlType)
+        columns.append(e.Call(function, (column,), function.result) if json else column)
+    return tuple(columns)
 
 
 def _side_by_side(plan: n.Node) -> Compiled:
