@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, TextIO
 from belvedere.interfaces import dbapi
 from belvedere.interfaces.shell.commands import run_command
 from belvedere.interfaces.shell.connected import Answer, Connected, SessionShown
+from belvedere.interfaces.shell.progress import Bar
 from belvedere.interfaces.shell.render import Format, render
 from belvedere.interfaces.shell.statements import caret_lines, is_complete, split
+from belvedere.session.session import Session
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession
@@ -81,7 +83,9 @@ class Shell:
 
     def run_statement(self, text: str) -> bool:
         started = time.perf_counter()
-        progress = self._progress(started)
+        progress, bar = self._progress(started), Bar(self._errors)
+        if isinstance(self.session, Session):
+            self.session.on_progress = bar.show
         try:
             cursor = self.connection.execute(text)
         except dbapi.Error as error:
@@ -92,6 +96,7 @@ class Shell:
             return False
         finally:
             progress.cancel()
+            bar.end()
         self._print(cursor)
         if self.timing:
             self.say(f"time: {(time.perf_counter() - started) * 1000:.3f} ms")

@@ -1,0 +1,48 @@
+"""A bar for what takes long: one line of the terminal, written over as it grows.
+
+filling totals [##########..........]  50%  120,000 rows
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TextIO
+
+WIDTH = 20
+EVERY_S = 0.1
+
+
+class Bar:
+    """Shows nothing unless somebody is watching."""
+
+    def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._out = out
+        self._clock = clock
+        self._shown_at: float | None = None
+        self._width = 0
+
+    def show(self, what: str, done: int, expected: float) -> None:
+        now = self._clock()
+        recent = self._shown_at is not None and now - self._shown_at < EVERY_S
+        if not self._out.isatty() or (recent and done < expected):
+            return
+        self._shown_at = now
+        share = min(1.0, done / expected) if expected else 1.0
+        full = int(share * WIDTH)
+        bar = "#" * full + "." * (WIDTH - full)
+        text = f"{what} [{bar}] {share:4.0%}  {done:,} rows"
+        self._write(text)
+
+    def end(self) -> None:
+        """Take the line away."""
+        if self._width:
+            self._write("")
+            self._out.write("\r")
+            self._out.flush()
+            self._width = 0
+
+    def _write(self, text: str) -> None:
+        self._out.write("\r" + text.ljust(self._width))
+        self._out.flush()
+        self._width = max(self._width, len(text))
