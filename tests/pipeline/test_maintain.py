@@ -17,6 +17,7 @@ from belvedere.pipeline.maintain import Applied, Maintainer
 from belvedere.pipeline.store import Store
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
+from belvedere.views import deferred
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -28,6 +29,12 @@ VIEWS = {
     "lonely": "SELECT k.id FROM kinds k LEFT JOIN items i ON i.kind = k.id WHERE i.id IS NULL",
     "most": "SELECT kind, max(price) AS most, count(DISTINCT note) AS notes FROM items GROUP BY 1",
 }
+
+
+@pytest.fixture(autouse=True)
+def no_claim_expires(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However slow the machine is."""
+    monkeypatch.setattr(deferred, "CLAIM_EXPIRY_S", 3600.0)
 
 
 @pytest.fixture
@@ -151,8 +158,11 @@ def test_a_stream_maintains_while_an_application_writes(
     store, wrote = Store.of(str(shop)), [False]
     seen: list[Applied] = []
 
+    deadline = time.monotonic() + 300
+
     def stopped() -> bool:
         """Looked at again and again: writes once, then waits for the watermark."""
+        assert time.monotonic() < deadline, "the views did not come to the end of the log"
         if not wrote[0]:
             write_some(items)
             wrote[0] = True
