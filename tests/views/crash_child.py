@@ -14,11 +14,27 @@ TEXTS = {
     "lonely": "SELECT a.id FROM t a LEFT JOIN t b ON a.id = b.v WHERE b.id IS NULL",
 }
 ROWS = 60
+OTHERS = {
+    "kept": "maintenance = 'deferred', keep_changes = '1000000'",
+    "kept_now": "keep_changes = '1000000'",
+    "moving": "maintenance = 'deferred', refresh_every = '1 h'",
+}
+"""Views of `totals` with other options; the last one changes its schedule all the time."""
+
+SCHEDULES = (
+    "maintenance = 'deferred', max_lag = '5 s'",
+    "maintenance = 'immediate'",
+    "maintenance = 'deferred'",
+    "refresh_every = '1 h'",
+)
 
 
 def create(store: Store) -> None:
     if store.db.catalog.find("t") is None:
         store.run("CREATE TABLE t (id int PRIMARY KEY, g int, v int)")
+    for name, options in OTHERS.items():
+        if store.db.catalog.find(name) is None:
+            store.run(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {TEXTS['totals']}")
     for name, text in TEXTS.items():
         later = f"CREATE MATERIALIZED VIEW {name}_later WITH (maintenance = 'deferred') AS {text}"
         now = f"CREATE MATERIALIZED VIEW {name} AS {text}"
@@ -36,6 +52,11 @@ def work(path: Path, acknowledged: Path) -> None:
             store.run(f"INSERT INTO t VALUES ({number}, {number % 7}, {number % 13})")
             if number % 5 == 0:
                 store.run(f"UPDATE t SET g = {number % 3} WHERE id % 11 = {number % 11}")
+            if number % 3 == 0:  # so that there are batches, however quick the rows come
+                store.run("REFRESH MATERIALIZED VIEW totals_later")
+            if number % 7 == 0:
+                options = SCHEDULES[number // 7 % len(SCHEDULES)]
+                store.run(f"ALTER MATERIALIZED VIEW moving SET ({options})")
             file.write(f"{number}\n")
             file.flush()
     store.close()
