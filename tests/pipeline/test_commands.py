@@ -5,12 +5,24 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import pyarrow.parquet
 import pytest
+from click.testing import Result
+from typer.testing import CliRunner
 
 import belvedere
+from belvedere.interfaces.commands.pipeline import app
 from belvedere.pipeline.store import Store
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+Call = Callable[..., Result]
 
 
 def belvedere_command(
@@ -43,6 +55,61 @@ def test_load_opens_a_store_that_nobody_has_open(filled: Path, tmp_path: Path) -
     assert "22P02" in (tmp_path / "rejects.csv").read_text()
     with belvedere.connect(str(filled)) as connection:
         assert connection.execute("SELECT id FROM t ORDER BY id").fetchall() == [(1,), (2,)]
+
+
+@pytest.fixture
+def here(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Call:
+    """Commands in this process, on the session that all tests share."""
+
+    @contextmanager
+    def shared(master: str, name: str) -> Iterator[SparkSession]:
+        yield spark
+
+    monkeypatch.setattr("belvedere.interfaces.commands.job.session", shared)
+
+    def call(*arguments: str) -> Result:
+        return CliRunner().invoke(app, list(arguments))
+
+    return call
+
+
+def test_load_and_export_work_through_an_application_that_has_the_store_open(
+    filled: Path, tmp_path: Path, here: Call
+) -> None:
+    (tmp_path / "rows.json").write_text('{"id": 1, "name": "a"}\n{"id": 2, "name": "b"}\n')
+    place = ["--database", str(filled)]
+    with belvedere.connect(str(filled), durability="off", autocommit=True) as connection:
+        loaded = here("load", *place, "--table", "t", str(tmp_path / "rows.json"))
+        assert loaded.exit_code == 0, loaded.output
+        assert connection.execute("SELECT count(*) FROM t").fetchall() == [(2,)]
+        query = ["--query", "SELECT name, id * 10 AS ten FROM t"]
+        exported = here("export", *place, *query, "--to", str(tmp_path / "out"))
+        assert exported.exit_code == 0, exported.output
+    found = pyarrow.parquet.read_table(tmp_path / "out").to_pylist()
+    assert sorted(row["ten"] for row in found) == [10, 20]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["load", "--table", "no", "rows.csv"], "table does not exist"),
+        (["load", "--table", "t", "--on-error", "skip", "rows.csv"], "stop or reject"),
+        (["load", "--table", "t", "rows.xyz"], "format of the files"),
+        (["load", "--table", "t", "--option", "header", "rows.csv"], "name=value"),
+        (["export", "--to", "out"], "one of --query, --table and --view"),
+        (["export", "--view", "no", "--to", "out"], "view does not exist"),
+        (["export", "--table", "t", "--position", "99999", "--to", "out"], "not in the log"),
+        (["verify", "no"], "view does not exist"),
+    ],
+)
+def test_a_mistake_is_one_clear_message(
+    filled: Path, here: Call, arguments: list[str], message: str
+) -> None:
+    name, *rest = arguments
+    done = here(name, "--database", str(filled), *rest)
+    assert done.exit_code == 1
+    assert message in done.output
+    assert "Traceback" not in done.output
 
 
 def test_status_needs_no_spark(filled: Path) -> None:

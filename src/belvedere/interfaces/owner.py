@@ -185,7 +185,7 @@ class _Uploading:
     def begun(self) -> Upload:
         from belvedere.remote.streams import read_batches  # heavy
 
-        return Upload(*read_batches(self._source))
+        return Upload(*read_batches(self._source, full=True))
 
     def drain(self) -> None:
         self._source.drain()

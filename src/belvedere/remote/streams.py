@@ -1,7 +1,8 @@
 """Arrow batches over a connection, as pieces of an IPC stream in bounded data frames.
 
 A reader never allocates more for one read than `READ_BYTES_MAX`, whatever the metadata that came
-over the wire asks for, and every batch is checked before anybody uses it.
+over the wire asks for, and every batch is checked before anybody uses it: what a peer sends in
+full, what the owner sends for its shape.
 """
 
 from __future__ import annotations
@@ -40,23 +41,24 @@ def write_batches(sink: FrameSink, schema: pa.Schema, batches: Iterable[pa.Recor
 
 def receive_batches(connection: socket.socket) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
     """The schema, and the batches as they come. The iterator ends after the empty frame."""
-    return read_batches(FrameSource(connection))
+    return read_batches(FrameSource(connection), full=False)
 
 
-def read_batches(source: FrameSource) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+def read_batches(source: FrameSource, *, full: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
+    """`full` looks into every value; without, only that all offsets and lengths fit."""
     try:
         reader = pa.ipc.open_stream(pa.PythonFile(source, mode="r"))
     except (pa.ArrowException, OSError) as error:
         source.drain()
         raise _not_arrow(error) from error
-    return reader.schema, _checked(reader, source)
+    return reader.schema, _checked(reader, source, full)
 
 
-def _checked(reader: Any, source: FrameSource) -> Iterator[pa.RecordBatch]:
+def _checked(reader: Any, source: FrameSource, full: bool) -> Iterator[pa.RecordBatch]:
     while True:
         try:
             batch = reader.read_next_batch()
-            batch.validate(full=True)
+            batch.validate(full=full)
         except StopIteration:
             source.drain()
             return
