@@ -1,0 +1,57 @@
+"""Nexmark's queries as views: right after every transaction of a stream of events."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from typing import Any
+
+import pytest
+
+from belvedere.session.session import Session
+from belvedere.session.shared import Shared
+from tests.properties.views.law import open_manual
+from tests.properties.views.nexmark import QUERIES, TABLES, Events
+
+TRANSACTIONS = 12
+
+
+@pytest.mark.parametrize("name", QUERIES)
+def test_a_query_is_right_as_a_view(name: str, seed: int) -> None:
+    events = Events(random.Random(f"nexmark/{seed}/{name}"))
+    with open_manual() as db:
+        shared = Shared(db)
+        try:
+            session = Session(shared)
+            for statement in TABLES:
+                session.execute(statement)
+            session.execute(
+                "INSERT INTO side_input SELECT i, 'v' || i FROM generate_series(1, 9) i"
+            )
+            for kind in ("immediate", "deferred"):
+                session.execute(
+                    f"CREATE MATERIALIZED VIEW {kind} WITH (maintenance = '{kind}')"
+                    f" AS {QUERIES[name]}"
+                )
+            for number in range(TRANSACTIONS):
+                _transaction(session, events.statements(8))
+                expected = _rows(session, QUERIES[name])
+                for kind in ("immediate", "deferred"):
+                    found = _rows(session, f"SELECT * FROM {kind}")
+                    assert found == expected, f"seed {seed}, transaction {number}, {kind}"
+            assert expected
+        finally:
+            shared.close()
+
+
+def _transaction(session: Session, statements: list[str]) -> None:
+    session.execute("BEGIN")
+    for statement in statements:
+        session.execute(statement)
+    session.execute("COMMIT")
+
+
+def _rows(session: Session, text: str) -> Counter[Any]:
+    result = session.execute(text)
+    result.materialize()
+    return Counter(tuple(row) for row in result.rows)
