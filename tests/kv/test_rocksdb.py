@@ -167,10 +167,11 @@ def test_close_waits_for_the_batch_being_read(tmp_path: Path) -> None:
 
     def take_slowly(cursor: RdictIter, wanted: int, start: bytes) -> list[bytes]:
         reading.set()
+        engine = store._database
         while not store._closed:
-            store.get(b"k")
+            engine.get(b"k")
         for _ in range(1000):
-            store.get(b"k")  # fails if the database is closed under the iterator
+            engine.get(b"k")  # fails if the engine is closed under the iterator
         return take_values(cursor, wanted, start)
 
     scan = Scan(
