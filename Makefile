@@ -1,7 +1,7 @@
 # `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
 .DEFAULT_GOAL := check
-.PHONY: check crash demo differential format help histories laws lint pipeline-faults pipeline-laws
-.PHONY: schedules setup slt test
+.PHONY: bench check consistency crash demo differential format help histories hoist laws lint
+.PHONY: pipeline-faults pipeline-laws schedules setup slt test tpch
 BIN := .venv/bin
 
 help: ## list the targets
@@ -28,8 +28,23 @@ schedules: setup ## run the row-atomic commit under 10,000 seeded schedules; SEE
 histories: setup ## run sessions beside each other and judge what they saw; PROFILE=ci SEED=7 for more
 	$(BIN)/python -m tests.simulation.history --profile $(or $(PROFILE),quick) --seed $(or $(SEED),1)
 
-laws: setup ## the law of views at length: 300 random views, 50 transactions each
+laws: setup ## the law of views at length: 300 random views, 50 transactions each, and planted bugs
 	$(BIN)/python -m tests.properties.views.hunt --cases 50 --views 6 --steps 50
+	$(BIN)/python -m tests.properties.views.planted
+
+hoist: setup ## every query of SQL Logic Test as a view; TABLES=10 leaves out longer joins
+	nice $(BIN)/python -m tests.properties.views.hoist --tables $(or $(TABLES),64)
+
+tpch: setup ## the queries of TPC-H as views at scale factor 0.01; LINES=1200 for less
+	nice $(BIN)/python -m tests.properties.views.tpch --lines $(or $(LINES),60000)
+
+consistency: setup ## which consistency level views have under load; RUNS=100 SEED=7 for more
+	$(BIN)/python -m tests.simulation.consistency --runs $(or $(RUNS),20) --seed $(or $(SEED),1)
+
+bench: setup ## a benchmark, with plots in build/: WORKLOAD=views, vms, cloudtps, pnuts; SCALE=0.1
+	@mkdir -p build
+	$(BIN)/belvedere bench $(or $(WORKLOAD),views) --scale $(or $(SCALE),1) \
+		--json build/$(or $(WORKLOAD),views).json --plots build/plots
 
 pipeline-laws: setup ## immediate == deferred == Spark: 60 random views, 10 batches each; SEED=7 for others
 	$(BIN)/python -m tests.pipeline.spark_laws --cases 12 --views 5 --batches 10 --seed $(or $(SEED),1)
