@@ -28,7 +28,7 @@ from belvedere.catalog.model import (
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.session import rewrite, verify, views
+from belvedere.session import indexes, rewrite, verify, views
 from belvedere.session.alter import alter, alter_table
 from belvedere.session.dependents import keep_plain_views
 from belvedere.session.result import Result
@@ -42,6 +42,7 @@ from belvedere.session.sequences import (
 from belvedere.sql import definitions as d
 from belvedere.txn import rows
 from belvedere.txn.transaction import Transaction
+from belvedere.views.index_rule import OPTION
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -60,6 +61,8 @@ def run_definition(session: Session, statement: Any) -> Result:
     match statement:
         case d.CreateTable():
             return _changed(session, "CREATE TABLE", lambda edit: create_table(edit, statement))
+        case d.CreateIndex() if indexes.is_view(statement):
+            return indexes.create(session, statement)
         case d.CreateIndex():
             return _changed(session, "CREATE INDEX", lambda edit: create_index(edit, statement))
         case d.CreateSequence():
@@ -236,8 +239,6 @@ def create_index(edit: Edit, statement: d.CreateIndex) -> None:
         and edit.catalog.find(statement.name, schema) is not None
     ):
         return
-    if statement.options:
-        raise Unsupported("options of an index", options=str(dict(statement.options)))
     edit.create_index(
         wanted.IndexDefinition(
             statement.table.name,
@@ -314,7 +315,8 @@ def drop(edit: Edit, statement: d.Drop) -> None:
         found = edit.catalog.find(name.name, schema)
         if found is None and statement.if_exists:
             continue
-        if not isinstance(found, kind):
+        kept = statement.kind == "index" and isinstance(found, View) and OPTION in found.options
+        if not isinstance(found, kind) and not kept:
             found = edit.catalog.expect(kind, name.name, schema)
         _drop_one(edit, found, statement.cascade)
     keep_plain_views(before, edit, cascade=statement.cascade)

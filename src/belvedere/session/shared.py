@@ -38,6 +38,7 @@ from belvedere.txn.transaction import Transaction
 from belvedere.views.answer import Rule
 from belvedere.views.backfill import Build
 from belvedere.views.deferred import Deferred
+from belvedere.views.index_rule import by_index
 from belvedere.views.keep import Keeper
 
 if TYPE_CHECKING:
@@ -119,7 +120,7 @@ class Shared:
         self.engine = DuckEngine(memory_limit_mb, make_copies=copies)
         self.statistics = StatementStatistics()
         self.plans = PlanCache(PLANS_KEPT)
-        self.answering: tuple[Rule, ...] = ()  # rules by which views answer queries
+        self.answering: tuple[Rule, ...] = (by_index,)  # rules by which views answer queries
         self._published: tuple[object, Reader] | None = None
         self.table_statistics = TableStatistics(host, self.newest_reader)
 

@@ -1,0 +1,78 @@
+"""CREATE INDEX .. WITH (maintenance, placement): an index that is kept as a view."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from belvedere.catalog.model import Table
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.session.result import Result
+from belvedere.session.views import checked_maintenance
+from belvedere.sql import definitions as d
+from belvedere.views.index_rule import OPTION
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+_DEFAULTS = {"maintenance": "immediate", "placement": "remote"}
+_KNOWN = (*_DEFAULTS, "max_lag", "refresh_every")
+
+
+def is_view(statement: d.CreateIndex) -> bool:
+    """Whether the options ask for more than an index is by itself."""
+    return any(_DEFAULTS.get(name) != value.lower() for name, value in statement.options)
+
+
+def create(session: Session, statement: d.CreateIndex) -> Result:
+    if session.transactions.explicit:
+        raise Unsupported("create index with options inside a transaction", hint="commit first")
+    schema = statement.table.schema or "public"
+    table = session.catalog.expect(Table, statement.table.name, schema)
+    names = _columns(statement, table)
+    name = statement.name or f"{table.name}_{'_'.join(names)}_idx"
+    if session.catalog.find(name, schema) is not None and statement.if_not_exists:
+        return Result("CREATE INDEX")
+    options = dict(statement.options)
+    maintenance = checked_maintenance(options)
+    keys = [table.columns[slot].name for slot in table.primary_key]
+    columns = list(dict.fromkeys([*names, *keys, *statement.include]))
+    slots = {column.name: column.slot for column in table.columns if not column.dropped}
+    listed = ", ".join(map(_quoted, columns))
+    session.transactions.rollback()
+    session.host.create_view(
+        name,
+        f"SELECT {listed} FROM {_quoted(schema)}.{_quoted(table.name)}",
+        maintenance,
+        schema=schema,
+        options=options | {OPTION: ",".join(str(slots[column]) for column in columns)},
+    )
+    return Result("CREATE INDEX")
+
+
+def _columns(statement: d.CreateIndex, table: Table) -> list[str]:
+    for name, _ in statement.options:
+        if name not in _KNOWN:
+            raise InvalidInput(
+                "unknown option of an index",
+                sqlstate="22023",
+                hint="known are " + ", ".join(_KNOWN),
+                name=name,
+            )
+    if statement.unique:
+        raise Unsupported("a unique index that is not immediate and remote")
+    if statement.where is not None or any(part.column is None for part in statement.parts):
+        raise Unsupported(
+            "a condition or an expression in an index that is not immediate and remote"
+        )
+    if any(table.columns[slot].hidden for slot in table.primary_key):
+        raise Unsupported("a deferred or local index of a table without a primary key")
+    known = {column.name for column in table.columns if not column.dropped}
+    names = [part.column for part in statement.parts if part.column is not None]
+    for name in (*names, *statement.include):
+        if name not in known:
+            raise InvalidInput("column does not exist", sqlstate="42703", column=name)
+    return names
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
