@@ -129,7 +129,7 @@ def _set_up(connection: Connection, server: Any, rows: int) -> str | None:
         reason = refused(
             connection,
             f"CREATE MATERIALIZED VIEW {_named(name)} WITH (maintenance = 'deferred',"
-            f" refresh_every = '{number + 1} hours') AS {query}",
+            f" refresh_every = '{3600 + number} s') AS {query}",
         )
         if reason is not None:
             return reason

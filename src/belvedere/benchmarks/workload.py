@@ -186,5 +186,5 @@ def create(connection: Connection, name: str, query: str, **options: str) -> Non
     connection.execute(f"CREATE MATERIALIZED VIEW {name}{settings} AS {query}")
 
 
-ON_DEMAND = {"maintenance": "deferred", "refresh_every": "1 hour"}
+ON_DEMAND = {"maintenance": "deferred", "refresh_every": "3600 s"}
 """A deferred view that moves by REFRESH, for all that a benchmark sees."""
