@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import datetime
 import random
+from decimal import Decimal
 
 import pytest
 
@@ -56,6 +57,12 @@ def test_below_of_what_is_outside() -> None:
     assert found.below(datetime.date(2020, 1, 1), inclusive=True) == 0.0
     assert found.below(datetime.date(2030, 1, 1), inclusive=True) == pytest.approx(1.0)
     assert found.below("text", inclusive=True) is None
+
+
+def test_below_what_has_no_order_is_not_told() -> None:
+    numbers = made([Decimal("NaN")] * 5 + [Decimal(i) for i in range(5)])
+    assert numbers.below(Decimal(3), inclusive=True) is None
+    assert made([Decimal(1), Decimal(2)]).below(Decimal("NaN"), inclusive=True) is None
 
 
 @pytest.mark.parametrize("skewed", [False, True])

@@ -53,7 +53,7 @@ class Summary:
             if len(self.bounds) < 2:
                 return common
             left, right = bisect_left(self.bounds, value), bisect_right(self.bounds, value)
-        except TypeError:  # values of another kind than the column's
+        except (TypeError, ArithmeticError):  # of another kind than the column's, or NaN
             return None
         parts = len(self.bounds) - 1
         if left >= len(self.bounds):
