@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from belvedere.views.lag import Samples, Upkeep
 from belvedere.views.schedule import Schedule
-from belvedere.views.worker import Pace, Plan
+from belvedere.views.worker import CROWD_MAX, GATHER, Pace, Plan
 
 GOAL = {1: Schedule(max_lag_us=1_000_000)}
 PERIOD = {1: Schedule(refresh_every_us=5_000_000)}
@@ -16,23 +16,35 @@ def test_a_group_with_nothing_to_do_waits_for_a_commit() -> None:
 
 def test_changes_gather_for_a_part_of_the_goal() -> None:
     pace = Pace()
-    assert pace.plan(GOAL, {1: 7}, 8, 10.0) == Plan(frozenset(), 10.5)
-    assert pace.plan(GOAL, {1: 7}, 9, 10.4) == Plan(frozenset(), 10.5)
-    assert pace.plan(GOAL, {1: 7}, 9, 10.5).due == {1}
+    assert pace.plan(GOAL, {1: 7}, 8, 10.0) == Plan(frozenset(), 10.0 + GATHER)
+    assert pace.plan(GOAL, {1: 7}, 9, 10.4) == Plan(frozenset(), 10.0 + GATHER)
+    assert pace.plan(GOAL, {1: 7}, 9, 10.0 + GATHER).due == {1}
 
 
 def test_a_group_that_takes_long_starts_earlier() -> None:
     pace = Pace()
     pace.plan(GOAL, {1: 7}, 8, 10.0)
-    pace.done(frozenset({1}), GOAL, 10.7, 0.2)
-    assert pace.plan(GOAL, {1: 8}, 9, 11.0).look_at == 11.0 + 0.5 - 2 * 0.2
+    pace.done(frozenset({1}), GOAL, 10.7, 0.2, 8)
+    assert pace.plan(GOAL, {1: 8}, 9, 11.0).look_at == 11.0 + (GATHER - 2 * 0.2)
+
+
+def test_a_crowd_of_commits_gathers_for_longer() -> None:
+    """But not against a goal that was given."""
+    for schedules, longer in (({1: Schedule()}, CROWD_MAX), (GOAL, 1.0)):
+        pace = Pace()
+        pace.done(frozenset({1}), schedules, 1.0, 0.0, 100)
+        pace.done(frozenset({1}), schedules, 2.0, 0.0, 100_000)
+        gathered = pace.plan(schedules, {1: 8}, 9, 3.0).look_at
+        assert gathered == 3.0 + schedules[1].goal_s * longer * GATHER
+        pace.done(frozenset({1}), schedules, 4.0, 0.0, 100_010)
+        assert pace.plan(schedules, {1: 8}, 9, 5.0).look_at == 5.0 + schedules[1].goal_s * GATHER
 
 
 def test_a_period_ticks_whether_or_not_a_step_was_late() -> None:
     pace = Pace()
     assert pace.plan(PERIOD, {1: 7}, 8, 100.0) == Plan(frozenset(), 105.0)
     assert pace.plan(PERIOD, {1: 7}, 8, 105.0).due == {1}
-    pace.done(frozenset({1}), PERIOD, 106.0, 1.0)
+    pace.done(frozenset({1}), PERIOD, 106.0, 1.0, 8)
     assert pace.plan(PERIOD, {1: 8}, 9, 107.0).look_at == 110.0
 
 
@@ -40,7 +52,7 @@ def test_only_the_group_that_is_due_is_moved() -> None:
     both = {1: Schedule(max_lag_us=1_000_000), 2: Schedule(max_lag_us=10_000)}
     pace = Pace()
     pace.plan(both, {}, 5, 0.0)
-    assert pace.plan(both, {}, 5, 0.1) == Plan(frozenset({2}), 0.5)
+    assert pace.plan(both, {}, 5, 0.1) == Plan(frozenset({2}), GATHER)
 
 
 def test_a_commit_matters_while_some_group_is_idle() -> None:

@@ -20,7 +20,7 @@ from belvedere.errors import InvalidInput
 MAX_LAG = "max_lag"
 REFRESH_EVERY = "refresh_every"
 OPTIONS = (MAX_LAG, REFRESH_EVERY)
-GOAL_US = 25_000
+GOAL_US = 40_000
 """What a view without a schedule aims at."""
 
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)\s*")

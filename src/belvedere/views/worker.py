@@ -18,8 +18,13 @@ from belvedere.txn.border import Published
 from belvedere.views.deferred import Deferred
 from belvedere.views.schedule import Schedule
 
-GATHER = 0.5
+GATHER = 0.6
 """The part of its goal a group may gather changes for."""
+
+CROWD = 250
+CROWD_MAX = 4.0
+"""A group without a goal of its own gathers for longer, up to so many times, when more commits than
+this come at once: many changes of one row are then one."""
 
 SETTLE_S = 1.0
 """How long to wait after a step that could not be made."""
@@ -41,6 +46,8 @@ class Pace:
         self._pending_since: dict[int, float] = {}
         self._ticks: dict[int, float] = {}
         self._spent_s: dict[int, float] = {}
+        self._position: dict[int, int] = {}
+        self._crowd: dict[int, float] = {}
 
     def plan(
         self, schedules: dict[int, Schedule], reached: dict[int, int], position: int, now: float
@@ -66,6 +73,8 @@ class Pace:
             return self._ticks.setdefault(group, now + period)
         since = self._pending_since.setdefault(group, now)
         goal = schedule.goal_s
+        if schedule.max_lag_us is None:
+            goal *= self._crowd.get(group, 1.0)
         return since + max(0.0, goal * GATHER - 2 * self._spent_s.get(group, 0.0))
 
     def done(
@@ -74,10 +83,14 @@ class Pace:
         schedules: dict[int, Schedule],
         now: float,
         spent_s: float,
+        position: int,
     ) -> None:
-        """A step of these groups has ended at `now` and took `spent_s`."""
+        """A step of these groups to `position` has ended at `now` and took `spent_s`."""
         for group in groups:
             self._pending_since.pop(group, None)
+            moved = position - self._position.get(group, position)
+            self._position[group] = position
+            self._crowd[group] = min(max(1.0, moved / CROWD), CROWD_MAX)
             known = self._spent_s.get(group, spent_s)
             self._spent_s[group] = 0.75 * known + 0.25 * spent_s
             period = schedules[group].period_s
@@ -121,7 +134,7 @@ class Worker:
             if due:
                 self._run(due)
                 spent = deferred.clock() - now
-                pace.done(due & schedules.keys(), schedules, deferred.clock(), spent)
+                pace.done(due & schedules.keys(), schedules, deferred.clock(), spent, position)
                 self._rest(spent)
             elif not self._sleep(plan, again_at, position, now):
                 return
