@@ -199,3 +199,13 @@ def test_a_scalar_sub_query_without_a_form_in_duckdb_is_a_constant_of_each_run()
         assert sqlstate_any(con, failing) == "21000"
         con.execute("DELETE FROM t")
         assert con.execute(failing).fetchall() == []
+
+
+def test_a_limit_by_a_parameter_is_taken_for_a_small_one() -> None:
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        con.execute("CREATE TABLE t (id int PRIMARY KEY, v int)")
+        con.execute("INSERT INTO t SELECT n, n FROM generate_series(1, 20000) g(n)")
+        text = "SELECT * FROM t WHERE id >= ? ORDER BY id LIMIT ?"
+        explained = [row[0] for row in con.execute(f"EXPLAIN {text}", (1, 5)).fetchall()]
+        assert any(line.startswith("tier: direct") for line in explained)
+        assert len(con.execute(text, (10, 15_000)).fetchall()) == 15_000

@@ -29,6 +29,9 @@ CORRECT_ROWS = 20 * DIRECT_ROWS_MAX
 """A plan for few rows may read so many before DuckDB does it again."""
 
 FILTER_SHARE = 0.3
+LIMIT_ROWS = 500.0
+"""What a LIMIT by a parameter is taken for; should it be many more, the plan is corrected."""
+
 
 Sizes = Callable[[int], float]
 """About how many rows a relation has."""
@@ -124,6 +127,8 @@ class _Work:
         if isinstance(node, n.Join) and not node.keys and node.lookup is None:
             rows = max(rows, self._rows(node.left) * self._rows(node.right))
         below = self._wanted(node, wanted)
+        if isinstance(node, n.Limit):
+            rows = min(rows, below)
         total = rows + sum(self.of(child, below) for child in _children(node))
         times = max([min(self._rows(child), below) for child in _children(node)] or [1.0])
         return total + sum(max(times, 1.0) * self.of(plan) for plan in _subplans(node))
@@ -141,6 +146,8 @@ class _Work:
             case n.Limit() if isinstance(node.count, e.Literal) and node.count.value is not None:
                 skipped = node.offset.value if isinstance(node.offset, e.Literal) else 0
                 return min(wanted, float(node.count.value + (skipped or 0)))
+            case n.Limit() if node.count is not None and not isinstance(node.count, e.Literal):
+                return min(wanted, LIMIT_ROWS)
             case n.Project() | n.Limit():
                 return wanted
             case n.Filter():
