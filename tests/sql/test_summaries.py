@@ -63,6 +63,7 @@ def test_below_what_has_no_order_is_not_told() -> None:
     numbers = made([Decimal("NaN")] * 5 + [Decimal(i) for i in range(5)])
     assert numbers.below(Decimal(3), inclusive=True) is None
     assert made([Decimal(1), Decimal(2)]).below(Decimal("NaN"), inclusive=True) is None
+    assert made([Decimal("NaN"), *map(Decimal, range(500))]).bounds == ()
 
 
 @pytest.mark.parametrize("skewed", [False, True])

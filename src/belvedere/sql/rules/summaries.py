@@ -122,7 +122,7 @@ def _common(counts: Counter[Any], sampled: int) -> dict[Any, float]:
 def _bounds(counts: Counter[Any], common: dict[Any, float]) -> tuple[Any, ...]:
     try:
         ordered = sorted(value for value in counts.elements() if value not in common)
-    except TypeError:  # values without an order
+    except (TypeError, ArithmeticError):  # values without an order
         return ()
     if len(ordered) < 2:
         return ()
