@@ -240,6 +240,14 @@ def _analyze(session: Session, statement: s.Analyze | s.Vacuum, _: Sequence[Any]
     return Result("ANALYZE" if isinstance(statement, s.Analyze) else "VACUUM")
 
 
+def _reindex(session: Session, statement: s.Reindex, _: Sequence[Any]) -> Result:
+    if statement.kind in ("table", "index"):
+        _named(session, statement.name)
+    elif statement.kind == "schema":
+        session.catalog.schema_id(statement.name.name)
+    return Result("REINDEX")
+
+
 def _copy(session: Session, statement: s.Copy, parameters: Sequence[Any]) -> Result:
     zone = session.settings.zone
     if zone is UTC:
@@ -278,6 +286,7 @@ _HANDLERS: dict[type, Handler] = {
     s.Deallocate: _deallocate,
     s.Analyze: _analyze,
     s.Vacuum: _analyze,
+    s.Reindex: _reindex,
     s.Explain: explain.run,
     s.Copy: _copy,
 }

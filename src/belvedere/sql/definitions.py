@@ -102,12 +102,24 @@ Constraint = PrimaryKeyDefinition | UniqueDefinition | CheckDefinition | Foreign
 # -- CREATE ----------------------------------------------------------------------------------------
 
 
+class LikeClause(NamedTuple):
+    """The columns of another table, put before the column with this number; `including` are the
+    kinds of things beyond names, types and NOT NULL, in lower case."""
+
+    source: QualifiedName
+    place: int
+    including: frozenset[str] = frozenset()
+
+
 class CreateTable(msgspec.Struct, frozen=True):
+    """`likes` are gone once it is bound."""
+
     name: QualifiedName
     columns: tuple[ColumnDefinition, ...]
     constraints: tuple[Constraint, ...]
     options: Options = ()
     if_not_exists: bool = False
+    likes: tuple[LikeClause, ...] = ()
 
 
 class CreateTableAs(msgspec.Struct, frozen=True):

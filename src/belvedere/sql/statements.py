@@ -179,6 +179,13 @@ class Vacuum(msgspec.Struct, frozen=True):
     analyze: bool = False
 
 
+class Reindex(msgspec.Struct, frozen=True):
+    """`kind` is 'table', 'index', 'schema', 'database' or 'system'."""
+
+    kind: str
+    name: QualifiedName
+
+
 Utility = (
     Begin
     | Commit
@@ -199,5 +206,6 @@ Utility = (
     | Copy
     | Analyze
     | Vacuum
+    | Reindex
 )
 Statement = DataPlan | Definition | Utility

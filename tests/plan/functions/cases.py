@@ -128,8 +128,12 @@ OF_RECORDS = frozenset(
 statements test them (tests/slt/files/records.slt)."""
 
 
+OWN = frozenset({"current_user", "session_user", "current_database", "version"})
+"""What every server answers for itself."""
+
+
 def overloads(kind: FunctionKind) -> list[Function]:
-    known = [several for name, several in registry().items() if name not in OF_RECORDS]
+    known = [several for name, several in registry().items() if name not in OF_RECORDS | OWN]
     functions = [f for several in known for f in several if f.kind is kind]
     return functions + (base_casts() if kind is FunctionKind.SCALAR else [])
 

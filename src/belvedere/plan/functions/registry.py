@@ -26,6 +26,7 @@ from belvedere.plan.functions import (
     datetime_math,
     encodings,
     floats,
+    information,
     integers,
     json_records,
     jsons,
@@ -69,6 +70,7 @@ FAMILIES = (
     aggregates,
     statistics,
     windows,
+    information,
 )
 
 

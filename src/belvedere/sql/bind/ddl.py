@@ -13,6 +13,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.transform import columns_of, walk
 from belvedere.sql import definitions as d
 from belvedere.sql.bind.binder import Binder
+from belvedere.sql.bind.like import expand_likes
 from belvedere.sql.bind.scope import near
 from belvedere.sql.bind.texts import Texts, refuse_impure, table_fields
 from belvedere.sql.parse.forms import QueryForm
@@ -31,7 +32,7 @@ def bind_definition(
     tree = _in_schema(tree, schema)
     match tree:
         case d.CreateTable():
-            return _create_table(catalog, texts, tree)
+            return _create_table(catalog, texts, expand_likes(catalog, schema, tree))
         case d.CreateIndex():
             return _create_index(catalog, texts, schema, tree)
         case d.Alter() if tree.kind == "table":

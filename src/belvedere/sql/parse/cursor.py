@@ -38,7 +38,7 @@ class Grammar(NamedTuple):
 class Cursor:
     """`text` is the whole text; tokens carry offsets into it."""
 
-    __slots__ = ("depth", "grammar", "index", "text", "tokens")
+    __slots__ = ("depth", "grammar", "index", "into", "text", "tokens")
 
     def __init__(self, tokens: list[Token], text: str, grammar: Grammar) -> None:
         self.tokens = tokens
@@ -46,6 +46,7 @@ class Cursor:
         self.grammar = grammar
         self.index = 0
         self.depth = 0
+        self.into: tuple[int, int, int] | None = None  # SELECT at, tokens of its INTO clause
 
     # -- looking --------------------------------------------------------------------------------
 

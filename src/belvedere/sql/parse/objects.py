@@ -28,7 +28,8 @@ _MISSING = frozenset(
 def parse_create(c: Cursor) -> d.Definition | QueryForm:
     at = c.expect("create")
     or_replace = c.accept("or", "replace")
-    if c.is_any(("temp", "temporary", "global", "local", "unlogged")):
+    c.accept("unlogged")  # what is logged is more than what was asked for
+    if c.is_any(("temp", "temporary", "global", "local")):
         raise Unsupported(f"{c.token.text} object", position=c.token.start + 1)
     if c.accept("materialized", "view"):
         return _view(c, "materialized view", or_replace)
@@ -81,7 +82,7 @@ def _index(c: Cursor, unique: bool) -> d.CreateIndex:
     c.expect("on")
     c.accept("only")
     table = qualified(c)
-    if c.accept("using") and (method := c.name()) not in ("btree",):
+    if c.accept("using") and (method := c.name()) not in ("btree", "hash"):
         raise Unsupported("index method", method=method, hint="use btree")
     c.expect_sign("(")
     parts = c.comma_list(lambda: _part(c))
@@ -95,6 +96,11 @@ def _index(c: Cursor, unique: bool) -> d.CreateIndex:
     return d.CreateIndex(
         name, table, parts, include, unique, distinct, where, found, if_not_exists, concurrently
     )
+
+
+_ORDERED_AS_STORED = ("text_ops", "varchar_ops", "bpchar_ops", "int2_ops", "int4_ops", "int8_ops")
+_ORDERED_AS_STORED += ("text_pattern_ops", "varchar_pattern_ops", "bpchar_pattern_ops")
+"""Operator classes that mean no other order than ours: that of collation "C"."""
 
 
 def _part(c: Cursor) -> d.IndexPart:
@@ -111,7 +117,9 @@ def _part(c: Cursor) -> d.IndexPart:
         if (name := c.qualified()[-1]) not in ("C", "POSIX", "default"):
             raise Unsupported("collation", name=name)
     if c.token.kind == WORD and c.token.text not in ("asc", "desc", "nulls"):
-        raise Unsupported("operator class of an index", position=c.token.start + 1)
+        if not c.token.text.endswith(_ORDERED_AS_STORED):
+            raise Unsupported("operator class of an index", position=c.token.start + 1)
+        c.take()
     descending = c.accept("desc")
     if not descending:
         c.accept("asc")

@@ -8,7 +8,7 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.sql.parse import tree as t
 from belvedere.sql.parse.calls import parse_order, parse_window
 from belvedere.sql.parse.cursor import QUERY_DEPTH, Cursor
-from belvedere.sql.parse.lexer import INTEGER, NUMBER, PARAMETER, SIGN
+from belvedere.sql.parse.lexer import INTEGER, NUMBER, PARAMETER, SIGN, syntax_error
 from belvedere.sql.parse.sources import parse_sources
 from belvedere.sql.parse.with_clause import parse_with
 
@@ -102,7 +102,7 @@ def _select(c: Cursor) -> t.Select:
     if not c.is_any(_AFTER_TARGETS) and not c.is_sign(")") and not c.at_end:
         targets = c.comma_list(lambda: parse_target(c))
     if c.is_word("into"):
-        raise Unsupported("select into", position=c.token.start + 1, hint="use create table as")
+        _into(c, at)
     sources = parse_sources(c) if c.accept("from") else ()
     where = c.expression() if c.accept("where") else None
     groups, group_distinct = _group_by(c)
@@ -113,6 +113,20 @@ def _select(c: Cursor) -> t.Select:
     return t.Select(
         targets, at, distinct, on, sources, where, groups, group_distinct, having, windows
     )
+
+
+def _into(c: Cursor, at: int) -> None:
+    """INTO: remembered for the statement, which makes CREATE TABLE AS of it."""
+    first = c.index
+    c.take()
+    if c.is_any(("temp", "temporary", "local", "global")):
+        raise Unsupported(f"{c.token.text} object", position=c.token.start + 1)
+    c.accept("unlogged")
+    c.accept("table")
+    c.qualified()
+    if c.into is not None:
+        raise syntax_error("into specified more than once", at)
+    c.into = (at, first, c.index)
 
 
 _AFTER_TARGETS = frozenset(

@@ -13,8 +13,8 @@ from belvedere.sql.parse.alter import parse_alter
 from belvedere.sql.parse.cursor import Cursor, Grammar, too_complex
 from belvedere.sql.parse.dml import parse_data_statement
 from belvedere.sql.parse.expressions import parse_expression
-from belvedere.sql.parse.forms import ExplainForm, Tree
-from belvedere.sql.parse.lexer import END, SIGN, WORD, tokenize
+from belvedere.sql.parse.forms import ExplainForm, QueryForm, Tree
+from belvedere.sql.parse.lexer import END, SIGN, WORD, syntax_error, tokenize
 from belvedere.sql.parse.names import qualified
 from belvedere.sql.parse.query import parse_query
 
@@ -43,6 +43,8 @@ def parse_script(text: str) -> list[Parsed]:
             tree = _statement(c)
             if not c.at_end:
                 raise c.error()
+            if c.into is not None:
+                raise syntax_error("select into is not allowed here", c.into[0])
             found.append(Parsed(tree, start, c.tokens[c.index - 1].end))
     except RecursionError:
         raise too_complex() from None
@@ -70,6 +72,27 @@ def _statement(c: Cursor) -> Tree:
     raise c.error()
 
 
+def _query(c: Cursor) -> Tree:
+    """A query, or CREATE TABLE AS in the form SELECT .. INTO."""
+    start = c.index
+    tree = parse_data_statement(c)
+    if c.into is None:
+        return tree
+    at, first, end = c.into
+    body = tree.body if isinstance(tree, t.Query) else None
+    while isinstance(body, t.SetOperationTree):
+        body = body.left
+    if not isinstance(tree, t.Query) or not isinstance(body, t.Select) or body.at != at:
+        raise syntax_error("select into is not allowed here", at)
+    inside = Cursor([*c.tokens[first:end], c.tokens[-1]], c.text, _GRAMMAR)
+    inside.take()
+    inside.accept("unlogged")
+    inside.accept("table")
+    name, c.into = qualified(inside), None
+    tokens = (*c.tokens[start:first], *c.tokens[end : c.index])
+    return QueryForm("table", name, (), tree, tokens)
+
+
 def _explain(c: Cursor) -> ExplainForm:
     options = utility.parse_explain_options(c)
     start = c.token.start
@@ -81,8 +104,8 @@ def _explain(c: Cursor) -> ExplainForm:
 
 
 _RULES: dict[str, Callable[[Cursor], Tree]] = {
-    "select": parse_data_statement,
-    "with": parse_data_statement,
+    "select": _query,
+    "with": _query,
     "values": parse_data_statement,
     "table": parse_data_statement,
     "insert": parse_data_statement,
@@ -116,10 +139,11 @@ _RULES: dict[str, Callable[[Cursor], Tree]] = {
     "analyze": utility.parse_analyze,
     "analyse": utility.parse_analyze,
     "vacuum": utility.parse_vacuum,
+    "reindex": utility.parse_reindex,
 }
 _MISSING = frozenset(
     """
     call checkpoint close cluster comment declare discard do fetch grant import listen load move
-    notify reassign reindex revoke security unlisten
+    notify reassign revoke security unlisten
     """.split()
 )

@@ -33,11 +33,14 @@ def parse_create_table(c: Cursor) -> d.CreateTable | QueryForm:
     c.take()
     columns: list[d.ColumnDefinition] = []
     constraints: list[d.Constraint] = []
+    likes: list[d.LikeClause] = []
     if not c.is_sign(")"):
-        c.comma_list(lambda: _element(c, columns, constraints))
+        c.comma_list(lambda: _element(c, columns, constraints, likes))
     c.expect_sign(")")
     _refuse_table_clauses(c)
-    return d.CreateTable(name, tuple(columns), tuple(constraints), options(c), if_not_exists)
+    return d.CreateTable(
+        name, tuple(columns), tuple(constraints), options(c), if_not_exists, tuple(likes)
+    )
 
 
 def _is_name_list(c: Cursor) -> bool:
@@ -67,11 +70,31 @@ def _refuse_table_clauses(c: Cursor) -> None:
             raise Unsupported(" ".join(words), position=c.token.start + 1)
 
 
-def _element(c: Cursor, columns: list[d.ColumnDefinition], constraints: list[d.Constraint]) -> None:
+_LIKE = frozenset("defaults constraints identity generated indexes".split())
+_LIKE_NOTHING = ("comments", "compression", "statistics", "storage")
+
+
+def _like(c: Cursor, place: int) -> d.LikeClause:
+    c.expect("like")
+    source, including = qualified(c), set[str]()
+    while c.is_any(("including", "excluding")):
+        adds = c.take().text == "including"
+        word = c.choice("all", *sorted(_LIKE), *_LIKE_NOTHING)
+        these = _LIKE if word == "all" else {word} & _LIKE
+        including = including | these if adds else including - these
+    return d.LikeClause(source, place, frozenset(including))
+
+
+def _element(
+    c: Cursor,
+    columns: list[d.ColumnDefinition],
+    constraints: list[d.Constraint],
+    likes: list[d.LikeClause],
+) -> None:
     if c.is_any(_CONSTRAINT_WORDS):
         constraints.append(parse_table_constraint(c))
     elif c.is_word("like"):
-        raise Unsupported("create table like", position=c.token.start + 1)
+        likes.append(_like(c, len(columns)))
     else:
         column, more = parse_column(c)
         columns.append(column)

@@ -244,6 +244,19 @@ def parse_analyze(c: Cursor) -> s.Analyze:
     return s.Analyze(_table_list(c))
 
 
+def parse_reindex(c: Cursor) -> s.Reindex:
+    """Indexes are kept right by every commit, so there is nothing to do but to find the object."""
+    c.expect("reindex")
+    if c.accept_sign("("):
+        c.comma_list(c.label)
+        c.expect_sign(")")
+    kind = c.choice("table", "index", "schema", "database", "system")
+    c.accept("concurrently")
+    if kind in ("table", "index"):
+        return s.Reindex(kind, qualified(c))
+    return s.Reindex(kind, QualifiedName(None, "" if c.at_end else c.name()))
+
+
 def parse_vacuum(c: Cursor) -> s.Vacuum:
     c.expect("vacuum")
     found = dict(parse_words(c)) if c.is_sign("(") else {}

@@ -1,0 +1,27 @@
+"""Who asks whom: the user, the database, the version whose dialect is spoken."""
+
+from __future__ import annotations
+
+from belvedere.plan.functions.function import Environment, Function, stable
+
+VERSION = "PostgreSQL 16.0 (Belvedere)"
+
+
+def user(environment: Environment) -> str:
+    return environment.user
+
+
+def database(environment: Environment) -> str:
+    return environment.database
+
+
+def version(environment: Environment) -> str:
+    return VERSION
+
+
+FUNCTIONS: tuple[Function, ...] = (
+    stable("current_user() text", user, environment=True),
+    stable("session_user() text", user, environment=True),
+    stable("current_database() text", database, environment=True),
+    stable("version() text", version, environment=True),
+)
