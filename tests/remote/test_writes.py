@@ -175,3 +175,16 @@ def test_a_task_that_dies_while_it_sends_leaves_no_part(
             break
         deadline.wait(0.1)
     assert len(list((tmp_path / "shop.db" / "staging").iterdir())) == 1
+
+
+def test_records_that_could_not_be_parsed_are_bad_rows(
+    store: Store, connection: Connection
+) -> None:
+    good = {"id": "1", "name": "a", "_corrupt_record": None}
+    assert written(store, [good]).rows == 1
+    bad = {"id": None, "name": None, "_corrupt_record": "2;b"}
+    with pytest.raises(InvalidInput, match="record cannot be parsed"):
+        written(store, [{**good, "id": "3"}, bad])
+    assert [row[0] for row in content(connection)] == [1]
+    done = written(store, [{**good, "id": "3"}, bad], on_error="reject")
+    assert (done.rows, done.reasons) == (1, (("22P04", "record cannot be parsed", 1),))

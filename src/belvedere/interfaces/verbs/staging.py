@@ -1,7 +1,8 @@
 """Rows that tasks hand over before the job commits: files beside the store that nobody reads yet.
 
-A part is one task's rows, an Arrow file of a random name under PATH/staging. Parts of a job that
-failed are discarded by it; what nobody claims is gone when the store is opened again.
+A part is one task's rows, a Parquet file of a random name under PATH/staging, so that COPY can take
+it as columns. Parts of a job that failed are discarded by it; what nobody claims is gone when the
+store is opened again.
 """
 
 from __future__ import annotations
@@ -10,13 +11,17 @@ import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as files
 
-from belvedere.errors import InvalidInput, Unavailable
+from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.interfaces.verbs.serving import Upload
 
 DIRECTORY = "staging"  # emptied by the owner when it begins
+BATCH_ROWS = 20_000
+_PLAIN: dict[str, Any] = {"compression": "none", "use_dictionary": False, "write_statistics": False}
 _NAME = re.compile(r"[0-9a-f]{32}")
 
 
@@ -27,10 +32,13 @@ def stage(store: Path, upload: Upload) -> tuple[str, int]:
     name = secrets.token_hex(16)
     path, rows = directory / name, 0
     try:
-        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, upload.schema) as writer:
+        with files.ParquetWriter(path, upload.schema, **_PLAIN) as writer:
             for batch in upload.batches:
                 writer.write_batch(batch)
                 rows += batch.num_rows
+    except pa.ArrowNotImplementedError as error:
+        path.unlink(missing_ok=True)
+        raise Unsupported("rows of these types", detail=str(error)[:200]) from error
     except OSError as error:
         path.unlink(missing_ok=True)
         raise Unavailable("rows cannot be staged", sqlstate="53100", detail=str(error)) from error
@@ -42,23 +50,22 @@ def stage(store: Path, upload: Upload) -> tuple[str, int]:
 
 def read_parts(store: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
     for name in names:
-        with pa.memory_map(str(_existing(store, name)), "rb") as source:
-            reader = pa.ipc.open_file(source)
-            for number in range(reader.num_record_batches):
-                yield reader.get_batch(number)
+        with files.ParquetFile(existing(store, name)) as opened:
+            yield from opened.iter_batches(BATCH_ROWS)
 
 
-def schema_of_parts(store: Path, names: list[str]) -> pa.Schema:
-    """The schema of the parts, which must be one."""
-    found: pa.Schema | None = None
-    for name in names:
-        with pa.memory_map(str(_existing(store, name)), "rb") as source:
-            schema = pa.ipc.open_file(source).schema
-        if found is not None and not schema.equals(found):
-            raise InvalidInput("parts of a job have different columns", sqlstate="42804")
-        found = schema
-    assert found is not None
-    return found
+def columns_of_parts(store: Path, names: list[str]) -> list[str]:
+    """The columns of the parts, which must be the same."""
+    found = [files.read_schema(existing(store, name)).names for name in names]
+    if any(one != found[0] for one in found):
+        raise InvalidInput("parts of a job have different columns", sqlstate="42804")
+    return list(found[0])
+
+
+def is_null(store: Path, names: list[str], column: str) -> bool:
+    """Whether a column of the parts has no value at all."""
+    tables = [files.read_table(existing(store, name), columns=[column]) for name in names]
+    return all(table.column(0).null_count == table.num_rows for table in tables)
 
 
 def discard(store: Path, names: list[str]) -> None:
@@ -66,7 +73,7 @@ def discard(store: Path, names: list[str]) -> None:
         _path(store, name).unlink(missing_ok=True)
 
 
-def _existing(store: Path, name: str) -> Path:
+def existing(store: Path, name: str) -> Path:
     path = _path(store, name)
     if not path.is_file():
         raise Unavailable(

@@ -8,15 +8,16 @@ written in the same transaction, and a batch that is not newer is not written ag
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
 from belvedere.errors import InvalidInput, Retry
 from belvedere.interfaces.verbs import staging
-from belvedere.interfaces.verbs.relations import split_name
+from belvedere.interfaces.verbs.relations import quoted, split_name
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
-from belvedere.interfaces.verbs.writing import CORRUPT, Outcome, Writer, rows_of, target_of
+from belvedere.interfaces.verbs.writing import CORRUPT, Outcome, Target, Writer, rows_of, target_of
 from belvedere.session.session import Session
 from belvedere.types import Row
 
@@ -120,14 +121,24 @@ def _is_new(session: Session, writer: str, batch: int) -> bool:
 def _apply(peer: Peer, session: Session, arguments: Arguments, parts: list[str]) -> Outcome:
     catalog, directory = session.catalog, peer.serving.directory
     schema, name = split_name(catalog, arguments.text("table"))
-    columns = staging.schema_of_parts(directory, parts).names
+    columns = staging.columns_of_parts(directory, parts)
     corrupt = columns.index(CORRUPT) if CORRUPT in columns else None
     names = [one for one in columns if one != CORRUPT]
     target = target_of(catalog, schema, name, names, arguments.text("operation"))
     reject = arguments.optional_text("on_error") == "reject"
+    whole = corrupt is None or staging.is_null(directory, parts, CORRUPT)
+    if target.operation == "append" and not reject and whole:
+        return Outcome(sum(_copied(session, target, directory, part) for part in parts))
     writer = Writer(session, target, reject=reject, corrupt=corrupt)
     writer.write(rows_of(staging.read_parts(directory, parts)))
     return writer.outcome
+
+
+def _copied(session: Session, target: Target, directory: Path, part: str) -> int:
+    """COPY takes a part by columns, where nothing has to be reckoned row by row."""
+    names = ", ".join(quoted(column.name) for column in target.columns)
+    path = str(staging.existing(directory, part)).replace("'", "''")
+    return session.execute(f"COPY {target.name} ({names}) FROM '{path}' (format parquet)").affected
 
 
 def _json(row: Row) -> str:
