@@ -73,6 +73,9 @@ _FIXED = {
 }
 
 
+TEXT_LOAD = "{x}.decode()"
+
+
 def slot_code(sql_type: SqlType, index: int) -> SlotCode:
     """How the slot is read and written; `index` makes the names of its constants its own."""
     kind = sql_type.kind
@@ -114,7 +117,7 @@ def _text(sql_type: SqlType) -> SlotCode:
             check = (f"if len({{v}}) != {length}: {{v}} = fit_char({{v}}, {length})",)
         else:
             check = (f"if len({{v}}) > {length}: raise ValueError",)
-    return SlotCode(None, "{v}.encode()", "{x}.decode()", check)
+    return SlotCode(None, "{v}.encode()", TEXT_LOAD, check)
 
 
 def _numeric(sql_type: SqlType, index: int) -> SlotCode:

@@ -24,11 +24,13 @@ from typing import Any, NoReturn
 from belvedere.codec.compile import compile_function, indent
 from belvedere.codec.faults import DECODE_ERRORS, ENCODE_ERRORS, refuse
 from belvedere.codec.row_shape import Field, Shape, all_fields, shape_of, struct_of
-from belvedere.codec.row_slots import CONSTANTS, SlotCode, slot_code
+from belvedere.codec.row_slots import CONSTANTS, TEXT_LOAD, SlotCode, slot_code
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.types import Row, SqlType
 
 SLOTS_MAX = 1600
+TEXTS_MIN = 3
+"""So many texts of a row are decoded together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,8 @@ class RowLayout:
         values = [self._load(shape, index) for index in indexes]
         if masks:
             test = " or ".join(f"{word} & {mask}" for word, mask in masks.items())
-            lines += [f"if not ({test}): return {_result(values, bare)}"]
+            whole = self._load_texts(shape, indexes, bare)
+            lines += [f"if not ({test}):", *indent([*whole, f"return {_result(values, bare)}"])]
         nullable = [_or_null(shape, index, value) for index, value in zip(indexes, values)]
         lines += [f"return {_result(nullable, bare)}"]
         body = ["try:", *indent(lines), "except DECODE_ERRORS as error:"]
@@ -137,6 +140,24 @@ class RowLayout:
         space = self._constants | {"DECODE_ERRORS": DECODE_ERRORS, "other": other}
         space["unpack"] = struct_of(fields, None).unpack_from
         return compile_function("decode", "row", body, space)
+
+    def _load_texts(self, shape: Shape, indexes: tuple[int, ...], bare: bool) -> list[str]:
+        """Several texts at once: where the tail is ASCII, as it mostly is, it is decoded as a whole
+        and cut, which is half the work."""
+        variable = [i for i in range(shape.count) if self.codes[i].format is None]
+        wanted = [index for index in indexes if index in variable]
+        if len(wanted) < TEXTS_MIN or 2 * len(wanted) < len(variable):
+            return []
+        if any(self.codes[index].load != TEXT_LOAD for index in variable):
+            return []
+        values = [
+            self._load(shape, index) if index not in wanted else _cut(shape, index)
+            for index in indexes
+        ]
+        return [
+            f"t = row[{shape.tail}:].decode()",
+            f"if len(t) == len(row) - {shape.tail}: return {_result(values, bare)}",
+        ]
 
     def _load(self, shape: Shape, index: int) -> str:
         if index >= shape.count:
@@ -147,6 +168,11 @@ class RowLayout:
         before = shape.before[index]
         start = f"{shape.tail}" if before is None else f"{shape.tail} + {before.name}"
         return code.load.replace("{x}", f"row[{start}:{shape.tail} + e{index}]")
+
+
+def _cut(shape: Shape, index: int) -> str:
+    before = shape.before[index]
+    return f"t[{'' if before is None else before.name}:e{index}]"
 
 
 def _needed_fields(shape: Shape, needed: list[int]) -> list[Field]:
