@@ -2,21 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 from belvedere.catalog.model import Column, Table, TypeName, View
 from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import conjunction, conjuncts, rebuild_inputs
 from belvedere.sql.rules.access_paths import (
     Candidate,
+    Sarg,
     candidates,
     full_cost,
+    primary_key,
     remaining,
     sargs_of,
 )
 from belvedere.sql.rules.context import Context
-from belvedere.types import BIGINT
+from belvedere.types import BIGINT, INTEGER
+
+LOCAL_KEY = "0 partition"
+"""The first stored column of a local view."""
 
 
 def choose_access(plan: n.Node, context: Context) -> n.Node:
@@ -26,12 +33,14 @@ def choose_access(plan: n.Node, context: Context) -> n.Node:
 
 
 def _scan(scan: n.Scan | n.State, context: Context) -> n.Node:
-    table = context.catalog.get(scan.relation)
+    table, known = context.catalog.get(scan.relation), list[Sarg]()
     if isinstance(table, View):
+        partitions = _partitions(table, context)
         table = stored_rows(table, scan)
+        known = _in_any_partition(table, partitions)
     if scan.filter is None or not isinstance(table, Table) or scan.access != paths.FULL:
         return scan
-    best = cheapest(scan, table, context)
+    best = cheapest(scan, table, context, known)
     if best is None:
         return scan
     rest = conjunction(remaining(conjuncts(scan.filter), best.used))
@@ -52,12 +61,31 @@ def stored_rows(view: View, scan: n.Scan | n.State) -> Table:
     )
 
 
-def cheapest(scan: n.Scan | n.State, table: Table, context: Context) -> Candidate | None:
-    """The best candidate, if it beats reading everything."""
+def _partitions(view: View, context: Context) -> int:
+    """How many places a local view has each group in; 0 for other views."""
+    if view.options.get("placement") != "local" or view.stored[0].name != LOCAL_KEY:
+        return 0
+    return max(context.catalog.table(view.inputs[0]).partitions, 1)
+
+
+def _in_any_partition(table: Table, partitions: int) -> list[Sarg]:
+    """What is known of a local view's first key column: a look-up goes to each partition."""
+    if not partitions:
+        return []
+    column = primary_key(table)[0].expression
+    numbers = tuple(e.Literal(number, INTEGER) for number in range(partitions))
+    return [Sarg(column, "in", numbers, None)]
+
+
+def cheapest(
+    scan: n.Scan | n.State, table: Table, context: Context, known: Sequence[Sarg] = ()
+) -> Candidate | None:
+    """The best candidate, if it beats reading everything; `known` holds without a condition."""
     sargs = sargs_of(scan, table)
     if not sargs:
         return None
-    found = candidates(scan, table, sargs, context)
+    found = candidates(scan, table, [*sargs, *known], context)
+    found = [one for one in found if any(sarg.condition is not None for sarg in one.used)]
     best = min(found, key=lambda one: one.cost, default=None)
     if best is None or (not best.access.whole and best.cost > full_cost(scan, context)):
         return None
