@@ -150,8 +150,6 @@ def test_a_later_column_is_not_in_a_view(store: Store) -> None:
 @pytest.mark.parametrize(
     "statement",
     [
-        "ALTER TABLE t RENAME TO u",
-        "ALTER TABLE t RENAME COLUMN v TO w",
         "ALTER TABLE t DROP COLUMN v",
         "DROP TABLE t",
         "DROP MATERIALIZED VIEW first",
@@ -170,7 +168,7 @@ def test_what_a_view_stands_on_is_not_taken_away(store: Store, statement: str) -
 
 def test_the_same_inside_a_transaction_is_refused_at_its_commit(store: Store) -> None:
     store.run("CREATE MATERIALIZED VIEW v AS SELECT v FROM t")
-    store.run("BEGIN", "ALTER TABLE t RENAME COLUMN v TO w")
+    store.run("BEGIN", "ALTER TABLE t DROP COLUMN v")
     refused(store, "COMMIT", "2BP01")
     assert len(store.run("SELECT v FROM t")) == 3
 

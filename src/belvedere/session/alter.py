@@ -15,6 +15,7 @@ from belvedere.catalog.structure import column_named
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session import columns, rowwise, views
 from belvedere.session.dependents import keep_plain_views
+from belvedere.session.renames import rename_in_views
 from belvedere.session.schemas import alter_schema, set_schema
 from belvedere.session.sequences import identity_options, sequence_definition, set_identity
 from belvedere.sql import definitions as d
@@ -39,6 +40,8 @@ def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
     for action in statement.actions:
         if isinstance(action, d.Rename) and action.what == "table":
             _rename(edit, edit.catalog.get(found.id), action.new)
+            if isinstance(found, Table):
+                rename_in_views(edit, found)
         elif isinstance(action, d.SetSchema):
             item = edit.catalog.get(found.id)
             assert isinstance(item, Table | Sequence | PlainView | View)
@@ -220,6 +223,7 @@ def _rename_part(edit: Edit, table: Table, action: d.Rename) -> None:
         if any(c.name == action.new and not c.dropped for c in table.columns):
             raise InvalidInput("column already exists", sqlstate="42701", name=action.new)
         columns.rename_column(edit, table, column, action.new)
+        rename_in_views(edit, table)
         return
     if has_primary_key(table) and action.old == table.primary_key_name:
         edit.put(msgspec.structs.replace(table, primary_key_name=action.new))

@@ -18,7 +18,7 @@ from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
-from belvedere.errors import InvalidInput, Unavailable, Unsupported
+from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
 from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
 from belvedere.txn.border import ChangeLog, CommitProtocol, Participant, ParticipantsFor, Reader
@@ -216,20 +216,27 @@ class Keeper:
     def require_kept(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
         """Raise 2BP01 when a view is not the same under this catalog, in which `plain_views` have
         changed or gone."""
-        for view in catalog.views:
-            try:
-                self._ready(catalog, view)
-                for id_ in plain_views:
-                    # A definition that does not name it can be bound without it.
-                    self._bind(pinned(catalog.replaced({id_: None}), view), view.definition)
-            except (InvalidInput, Unsupported, Unavailable) as error:
-                raise InvalidInput(
-                    "cannot change this because a view depends on it",
-                    sqlstate="2BP01",
-                    detail=f"view {view.name}: {error.message}",
-                    hint="drop the view first",
-                    view=view.name,
-                ) from error
+        found = [(view, self._fault(catalog, view, plain_views)) for view in catalog.views]
+        lost = [(view, fault) for view, fault in found if fault is not None]
+        if lost:
+            raise InvalidInput(
+                "cannot change this because a view depends on it",
+                sqlstate="2BP01",
+                detail=", ".join(f"view {view.name}: {fault.message}" for view, fault in lost),
+                hint="drop the view first",
+                view=lost[0][0].name,
+            ) from lost[0][1]
+
+    def _fault(self, catalog: Catalog, view: View, plain_views: Sequence[int]) -> Error | None:
+        """Why a view is not the same under this catalog."""
+        try:
+            self._ready(catalog, view)
+            for id_ in plain_views:
+                # A definition that does not name it can be bound without it.
+                self._bind(pinned(catalog.replaced({id_: None}), view), view.definition)
+        except (InvalidInput, Unsupported, Unavailable) as error:
+            return error
+        return None
 
     def wishes(self, catalog: Catalog, wanted: ViewDefinition) -> tuple[Wish, ...]:
         """The indexes that would spare the view's maintenance a scan, the shortest for each

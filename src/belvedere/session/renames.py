@@ -1,0 +1,93 @@
+"""Tables and columns that are renamed under materialized views: definitions are written anew.
+
+A definition stays as it was written, but for the places where it names the table: there the new
+name gets the old one as its alias, and after a column was renamed the old column names with it.
+
+    SELECT t.g, sum(v) FROM t GROUP BY 1
+    SELECT t.g, sum(v) FROM public.sales AS t GROUP BY 1          t is sales now
+    SELECT t.g, sum(v) FROM public.t AS t(id, g, v) GROUP BY 1    v is amount now
+
+The commit compiles every view anew and refuses what is not the same (`views.flip`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Column, Table, View
+from belvedere.sql.parse.lexer import tokenize
+from belvedere.sql.parse.script import parse_script
+from belvedere.sql.parse.text import quote
+from belvedere.sql.parse.tree import CteTree, TableRef
+
+PUBLIC = "public"
+
+
+def rename_in_views(edit: Edit, before: Table) -> None:
+    """Let the definitions of views over a table say what it was before it was renamed."""
+    after = edit.catalog.table(before.id)
+    schema = next(s.name for s in edit.catalog.schemas if s.id == before.schema)
+    for view in edit.catalog.views_over(before.id):
+        if before.id in view.inputs:
+            text = _renamed(view, before, after, schema)
+            if text != view.definition:
+                edit.put(msgspec.structs.replace(view, definition=text))
+
+
+def _renamed(view: View, before: Table, after: Table, schema: str) -> str:
+    (parsed,) = parse_script(view.definition)
+    found = list(_parts(parsed.tree))
+    if any(isinstance(part, CteTree) and part.name == before.name for part in found):
+        return view.definition  # the name means something else in places
+    names = {(schema, before.name)} | ({(before.name,)} if schema == PUBLIC else set())
+    places = [part for part in found if isinstance(part, TableRef) and part.name in names]
+    width = view.widths[view.inputs.index(before.id)]
+    old = _visible(before, width)
+    renamed = old != _visible(after, width)
+    text = view.definition
+    for place in sorted(places, key=lambda part: -part.at):
+        start, end = _extent(text, place)
+        text = text[:start] + _source(place, before, after, schema, old, renamed) + text[end:]
+    return text
+
+
+def _source(
+    place: TableRef, before: Table, after: Table, schema: str, old: list[Column], renamed: bool
+) -> str:
+    """What stands where the table was named."""
+    name = f"{quote(schema)}.{quote(after.name)}"
+    if not renamed or place.columns:
+        return name if place.alias else f"{name} AS {quote(before.name)}"
+    listed = ", ".join(quote(column.name) for column in old)
+    if place.alias is None:
+        return f"{name} AS {quote(before.name)}({listed})"
+    columns = {column.slot: column.name for column in after.columns}
+    made = ", ".join(f"{quote(columns[c.slot])} AS {quote(c.name)}" for c in old)
+    return f"(SELECT {made} FROM {name})"
+
+
+def _visible(table: Table, width: int) -> list[Column]:
+    """The columns that the view's definition sees, by their names."""
+    shown = [column for column in table.columns[:width] if not column.dropped and not column.hidden]
+    return [Column(column.name, column.type_name, column.slot) for column in shown]
+
+
+def _extent(text: str, place: TableRef) -> tuple[int, int]:
+    """From the first character of a table's name to behind its last."""
+    tokens = tokenize(text)
+    first = next(i for i, token in enumerate(tokens) if token.start == place.at)
+    return place.at, tokens[first + 2 * (len(place.name) - 1)].end
+
+
+def _parts(part: Any) -> Iterator[Any]:
+    if isinstance(part, msgspec.Struct):
+        yield part
+        for field in part.__struct_fields__:
+            yield from _parts(getattr(part, field))
+    elif isinstance(part, tuple | list):
+        for one in part:
+            yield from _parts(one)
