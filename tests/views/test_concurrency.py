@@ -136,6 +136,21 @@ def test_every_snapshot_beside_concurrent_writers_obeys_the_law(seed: int) -> No
         assert set(store.verified().values()) == {True}
 
 
+def test_verify_and_repair_find_nothing_wrong_beside_running_writers(seed: int) -> None:
+    with opened() as store:
+        store.run(*TABLES)
+        create_views(store)
+        crowd = Crowd(store, seed * 100, writers=2, transactions=40)
+        names = sorted(view.name for view in store.db.catalog.views if not view.part)
+        while crowd.busy:
+            for name in names[:: 1 + len(names) // 4]:
+                assert store.run(f"VERIFY MATERIALIZED VIEW {name}")[0][-1] is True, name
+                assert store.db.repair(store.view(name)) == 0, name
+            names = names[1:] + names[:1]
+        crowd.join()
+        assert set(store.verified().values()) == {True}
+
+
 def test_views_made_beside_running_writers_miss_nothing(seed: int) -> None:
     with opened() as store:
         store.run(*TABLES)
