@@ -134,6 +134,21 @@ def test_an_older_reader_does_not_make_the_copy_older(store: Store) -> None:
     assert len(rows(new)) == 25
 
 
+def test_a_copy_lent_to_one_reader_does_not_move_for_another(store: Store) -> None:
+    """The other statement brings the copy up to date between the loan and the read."""
+    one, other = store.session(), store.session()
+    rows(one)
+    table = store.database.table("t").table.id
+    with store.database.begin() as reader:
+        run = one.new_run(reader, ())
+        cursor = store.shared.engine._cursor(())
+        lent = store.copies.lend(cursor, [table], run)[table]
+        other.execute("UPDATE t SET v = 0")
+        assert {row[1] for row in rows(other)} == {0}
+        assert cursor.execute(f"SELECT sum(s1) FROM {lent}").fetchall() == [(12750,)]
+        cursor.close()
+
+
 def test_own_writes_show_to_the_writer_alone(store: Store) -> None:
     mine, other = store.session(), store.session()
     before = rows(other)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from belvedere.catalog.catalog import empty
 from belvedere.codec import keyspace
 from belvedere.config import Config, Durability
 from belvedere.database import Database, restore_backup
@@ -14,6 +15,7 @@ from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn import pieces
 from belvedere.txn.commit import batch
+from belvedere.txn.replay import replay
 from tests.txn.shop import create_shop, put, scan
 
 SMALL = 300
@@ -74,6 +76,19 @@ def test_a_restore_replays_it(tmp_path: Path) -> None:
         with db.snapshot() as reader:
             assert len(scan(reader, "product")) == 100
         assert {record.position for record in db.log.read(reached - 1)} == {reached}
+
+
+def test_replayed_records_lie_in_pieces_again() -> None:
+    with Database.open(":memory:") as db:
+        create_shop(db)
+        put_products(db, 0, 100)
+        records = [data for batch in db.log.read_bytes(0) for data in batch]
+        copy = MemoryStore()
+        replay(records, copy, empty(), db.participants_for)
+        assert piece_count(copy) == piece_count(db.store) > 5
+        last = copy.get(keyspace.log_key(db.position))
+        assert last is not None
+        assert pieces.whole(copy, last) == records[-1]
 
 
 def test_trimming_forgets_the_pieces_too() -> None:
