@@ -424,8 +424,8 @@ class Session:
         for participant in self.host.participants_for(catalog, relations):
             if isinstance(participant, ForeignKeyParticipant):
                 deferred = participant.initially_deferred
-                if participant.deferrable and self.transactions.deferred is not None:
-                    deferred = self.transactions.deferred
+                if participant.deferrable:
+                    deferred = self.transactions.defers(participant.name, deferred)
                 if not deferred:
                     participant.check(changes, transaction)
 

@@ -35,6 +35,7 @@ class TransactionState:
         "_savepoints",
         "_settings",
         "deferred",
+        "deferred_names",
         "explicit",
         "failed",
         "floor",
@@ -51,6 +52,7 @@ class TransactionState:
         self.failed = False
         self.read_only = False
         self.deferred: bool | None = None  # SET CONSTRAINTS ALL; None: as each constraint says
+        self.deferred_names: dict[str, bool] = {}  # SET CONSTRAINTS of single names, since then
         self.floor = 0  # the next snapshot is at least this position
         self.position = 0  # of the last commit, or of the last snapshot read
         self._savepoints: list[Named] = []
@@ -103,7 +105,13 @@ class TransactionState:
 
     def _forget(self) -> None:
         self.open, self.explicit, self.failed, self.deferred = None, False, False, None
+        self.deferred_names = {}
         self._savepoints.clear()
+
+    def defers(self, name: str, initially: bool) -> bool:
+        """Whether a deferrable constraint waits for the commit now."""
+        known = self.deferred_names.get(name, self.deferred)
+        return initially if known is None else known
 
     # -- savepoints ---------------------------------------------------------------------------
 

@@ -115,13 +115,27 @@ def _set_transaction(session: Session, statement: s.SetTransaction, _: Sequence[
 
 
 def _set_constraints(session: Session, statement: s.SetConstraints, _: Sequence[Any]) -> Result:
+    state = session.transactions
+    if state.open is None:
+        return Result("SET CONSTRAINTS")  # PostgreSQL warns that there is no transaction
     if statement.names:
-        raise Unsupported("SET CONSTRAINTS of single names", hint="use SET CONSTRAINTS ALL")
-    session.transactions.deferred = statement.deferred
-    if not statement.deferred and session.transactions.open is not None:
-        transaction = session.transactions.open
-        session.check_constraints(transaction, transaction.changes)
+        for name in statement.names:
+            _require_deferrable(session, name)
+            state.deferred_names[name.name] = statement.deferred
+    else:
+        state.deferred, state.deferred_names = statement.deferred, {}
+    if not statement.deferred:
+        session.check_constraints(state.open, state.open.changes)
     return Result("SET CONSTRAINTS")
+
+
+def _require_deferrable(session: Session, name: QualifiedName) -> None:
+    keys = [key for table in session.catalog.tables for key in table.foreign_keys]
+    found = [key for key in keys if key.name == name.name]
+    if not found:
+        raise InvalidInput("constraint does not exist", sqlstate="42704", name=str(name))
+    if not any(key.deferrable for key in found):
+        raise InvalidInput("constraint is not deferrable", sqlstate="42809", name=str(name))
 
 
 def _lock_table(session: Session, statement: s.LockTable, _: Sequence[Any]) -> Result:

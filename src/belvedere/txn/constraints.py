@@ -93,6 +93,7 @@ class ForeignKeyParticipant:
         self._children = compiled_index(catalog, key.index)
         above = root_path(catalog, catalog.table(key.parent))
         self._guarded = root_path(catalog, child) != (key, *above)
+        self.name = key.name
         self.deferrable = key.deferrable
         self.initially_deferred = key.initially_deferred
 
