@@ -98,8 +98,17 @@ def _index(c: Cursor, unique: bool) -> d.CreateIndex:
     )
 
 
-_ORDERED_AS_STORED = ("text_ops", "varchar_ops", "bpchar_ops", "int2_ops", "int4_ops", "int8_ops")
-_ORDERED_AS_STORED += ("text_pattern_ops", "varchar_pattern_ops", "bpchar_pattern_ops")
+_ORDERED_AS_STORED: tuple[str, ...] = (
+    "text_ops",
+    "varchar_ops",
+    "bpchar_ops",
+    "int2_ops",
+    "int4_ops",
+    "int8_ops",
+    "text_pattern_ops",
+    "varchar_pattern_ops",
+    "bpchar_pattern_ops",
+)
 """Operator classes that mean no other order than ours: that of collation "C"."""
 
 
@@ -117,7 +126,7 @@ def _part(c: Cursor) -> d.IndexPart:
         if (name := c.qualified()[-1]) not in ("C", "POSIX", "default"):
             raise Unsupported("collation", name=name)
     if c.token.kind == WORD and c.token.text not in ("asc", "desc", "nulls"):
-        if not c.token.text.endswith(_ORDERED_AS_STORED):
+        if c.token.text not in _ORDERED_AS_STORED:
             raise Unsupported("operator class of an index", position=c.token.start + 1)
         c.take()
     descending = c.accept("desc")
