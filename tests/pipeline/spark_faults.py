@@ -140,19 +140,21 @@ def bag(store: Store, sql: str) -> Counter[tuple[object, ...]]:
 
 
 def maintain(directory: Path, failpoints: str = "") -> subprocess.Popen[bytes]:
+    """The command; what it says goes to a file beside the store."""
     command = [sys.executable, "-m", "belvedere.interfaces.cli", "pipeline", "maintain"]
     options = ["--database", str(directory), "--once", "--master", "local[2]"]
-    return subprocess.Popen(
-        [*command, *options],
-        env=environment(failpoints),
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
+    with said(directory).open("wb") as output:
+        return subprocess.Popen(
+            [*command, *options], env=environment(failpoints), stdout=output, stderr=output
+        )
 
 
-def run(kills: int, seed: int) -> int:
+def said(directory: Path) -> Path:
+    return directory.with_suffix(".out")
+
+
+def run(kills: int, seed: int, points: list[str]) -> int:
     rng = random.Random(f"spark faults {seed}")
-    points = [*DRIVER, *WORKER, *OWNER]
     wrong = 0
     with tempfile.TemporaryDirectory() as directory:
         owner = Owner(Path(directory) / "faults.db")
@@ -164,7 +166,9 @@ def run(kills: int, seed: int) -> int:
             killed(owner, point, rng)
             write_some(store, rng, 3)
             code = maintain(owner.directory).wait(600)
-            found = differences(store) + ([f"the job ended with {code}"] if code else [])
+            found = differences(store)
+            if code:
+                found.append(f"the job ended with {code}: {said(owner.directory).read_text()}")
             wrong += bool(found)
             print(f"kill {number + 1} at {point}: {'; '.join(found) or 'ok'}", flush=True)
         owner.kill()
@@ -193,12 +197,14 @@ def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
+    every = [*DRIVER, *WORKER, *OWNER]
+    parser.add_argument("--points", nargs="*", choices=every, default=every)
     parser.add_argument("--own", help="be the owner of this store")
     options = parser.parse_args()
     if options.own:
         own(options.own)
     else:
-        raise SystemExit(run(options.kills, options.seed))
+        raise SystemExit(run(options.kills, options.seed, options.points))
 
 
 if __name__ == "__main__":
