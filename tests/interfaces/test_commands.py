@@ -21,6 +21,10 @@ def test_the_demo_tells_its_story_and_leaves_a_store_that_can_be_dumped(tmp_path
     assert told.returncode == 0, told.stderr
     assert told.stdout.count("True") == 2, told.stdout  # both views verified
     assert "Vienna" in told.stdout
+    for wanted in ("would be immediate", "behind", "lag_ms", "catch up", "locks: root key"):
+        assert wanted in told.stdout, wanted
+    for freshness in ("any", "session", "250 ms", "latest"):
+        assert f"freshness = '{freshness}'" in told.stdout
     dumped = run("dump", str(tmp_path / "shop.db"), "--limit", "2")
     assert dumped.returncode == 0, dumped.stderr
     assert "table customers" in dumped.stdout
