@@ -12,6 +12,18 @@ A key is one family byte and what the family says (integers are big-endian, so k
 | piece | 0x06 | position, u64; number, u32 | a further piece of a large log record (`txn.pieces`) |
 | rows | 0x10 | relation id, u32; encoded key (`codec.keys`) | a row (`codec.rows`) |
 
+A row-atomic store has the same families except log and piece; beside them are
+the rows of its commit (`txn.row.layout` says what is in their cells):
+
+| family | byte | then |
+|---|---|---|
+| system | 0x20 | name: counter, nodes, position, floor, catalog, identity |
+| locks | 0x21 | kind, then what is locked |
+| lanes | 0x22 | lane, u16; position, u64: the log |
+| chunks | 0x23 | attempt, u64; number, u32: a part of a large log record |
+| outcomes | 0x24 | transaction id |
+| heartbeats | 0x25 | node id, u64 |
+
 Every table, index, view and auxiliary view is a relation. Relation ids below `USER_RELATIONS_FROM`
 belong to the system. Ids are never reused.
 
@@ -35,6 +47,12 @@ STREAM = 0x04
 CLAIM = 0x05
 PIECE = 0x06
 ROWS = 0x10
+SYSTEM = 0x20
+LOCKS = 0x21
+LANES = 0x22
+CHUNKS = 0x23
+OUTCOMES = 0x24
+HEARTBEATS = 0x25
 
 CATALOG_RELATION = 1
 SEQUENCE_RELATION = 2

@@ -32,15 +32,16 @@ from typing import TypeVar
 
 import msgspec
 
+from belvedere.codec import keyspace
 from belvedere.errors import Corruption
 from belvedere.kv.cell import Cells, value_of
 
-SYSTEM = b"\x20"
-LOCKS = b"\x21"
-LOG = b"\x22"
-CHUNKS = b"\x23"
-OUTCOMES = b"\x24"
-HEARTBEATS = b"\x25"
+SYSTEM = bytes((keyspace.SYSTEM,))
+LOCKS = bytes((keyspace.LOCKS,))
+LOG = bytes((keyspace.LANES,))
+CHUNKS = bytes((keyspace.CHUNKS,))
+OUTCOMES = bytes((keyspace.OUTCOMES,))
+HEARTBEATS = bytes((keyspace.HEARTBEATS,))
 
 COUNTER_ROW = SYSTEM + b"counter"
 NODES_ROW = SYSTEM + b"nodes"
