@@ -46,8 +46,9 @@ bench: setup ## a benchmark, with plots in build/: WORKLOAD=views, vms, cloudtps
 	$(BIN)/belvedere bench $(or $(WORKLOAD),views) --scale $(or $(SCALE),1) \
 		--json build/$(or $(WORKLOAD),views).json --plots build/plots
 
-pipeline-laws: setup ## immediate == deferred == Spark: 60 random views, 10 batches each; SEED=7 for others
+pipeline-laws: setup ## immediate == deferred == Spark: 60 random views, 10 batches each, and TPC-H; SEED=7
 	$(BIN)/python -m tests.pipeline.spark_laws --cases 12 --views 5 --batches 10 --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.pipeline.spark_tpch --lines 2000 --cycles 2 --seed $(or $(SEED),1)
 
 pipeline-faults: setup ## kill driver, Python workers and owner of a Spark job 30 times; SEED=7 for others
 	$(BIN)/python -m tests.pipeline.spark_faults --kills 30 --seed $(or $(SEED),1)

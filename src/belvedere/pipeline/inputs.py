@@ -51,15 +51,14 @@ def decoded_catalog(objects: Sequence[bytes]) -> Catalog:
 
 @dataclass(slots=True)
 class Tables:
-    """Base tables at a lease as leaves of a lowered plan. With `shared`, a table is read once for
-    all plans of a job and kept by Spark."""
+    """Base tables at a lease as leaves of a lowered plan. What `share` names is read once for all
+    plans of a job and kept by Spark."""
 
     frames: Frames
     store: Store
     lease: Lease
     catalog: Catalog
     partitions: int
-    shared: bool = False
     _kept: dict[int, tuple[tuple[int, ...], Frame]] = field(default_factory=dict)
 
     def share(self, wanted: dict[int, set[int]]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
@@ -60,11 +62,8 @@ def maintain(
         from belvedere.pipeline import maintain as following  # heavy
         from belvedere.pipeline.inputs import Definitions  # heavy
 
-        stop = threading.Event()
-        for number in (signal.SIGINT, signal.SIGTERM):
-            signal.signal(number, lambda *_: stop.set())
         applied: list[following.Applied] = []
-        with job(database, master, "maintain") as (spark, store):
+        with _signalled() as stop, job(database, master, "maintain") as (spark, store):
             following.run(
                 spark,
                 store,
@@ -79,6 +78,21 @@ def maintain(
         groups = sorted({one.group for one in applied})
         rows = [following.summary([a for a in applied if a.group == group]) for group in groups]
         show("maintain", ("group", "batches", "positions", "additions", "at", "p50 ms"), rows)
+
+
+@contextmanager
+def _signalled() -> Iterator[threading.Event]:
+    """Set when the user, or the system, wants an end: what is claimed is handed back first."""
+    event = threading.Event()
+    before = {
+        number: signal.signal(number, lambda *_: event.set())
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield event
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _spelled(text: str) -> str:
