@@ -445,7 +445,8 @@ class Session:
         now = self.clock()
         if self._transaction_time is None:
             self._transaction_time = now
-        return Environment(self._transaction_time, now, self.clock, self.random)
+        schema = front.current_schema(self)
+        return Environment(self._transaction_time, now, self.clock, self.random, schema=schema)
 
     def new_run(self, reader: Any, parameters: Row, *, environment: bool = True) -> Run:
         return Run(

@@ -128,7 +128,7 @@ OF_RECORDS = frozenset(
 statements test them (tests/slt/files/records.slt)."""
 
 
-OWN = frozenset({"current_user", "session_user", "current_database", "version"})
+OWN = frozenset({"current_user", "session_user", "current_database", "current_schema", "version"})
 """What every server answers for itself."""
 
 

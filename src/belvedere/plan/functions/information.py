@@ -15,6 +15,10 @@ def database(environment: Environment) -> str:
     return environment.database
 
 
+def schema(environment: Environment) -> str:
+    return environment.schema
+
+
 def version(environment: Environment) -> str:
     return VERSION
 
@@ -23,5 +27,6 @@ FUNCTIONS: tuple[Function, ...] = (
     stable("current_user() text", user, environment=True),
     stable("session_user() text", user, environment=True),
     stable("current_database() text", database, environment=True),
+    stable("current_schema() text", schema, environment=True),
     stable("version() text", version, environment=True),
 )

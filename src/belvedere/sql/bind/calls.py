@@ -44,6 +44,8 @@ def bind_call(env: Env, tree: t.FunctionCall) -> e.Expression:
         return bind_window(env, tree, name, kind)
     if kind is FunctionKind.AGGREGATE:
         return _aggregate(env, tree, name)
+    if kind is FunctionKind.WINDOW and tree.within is not None:
+        raise Unsupported("hypothetical-set aggregate", position=tree.at + 1, name=name)
     if kind is FunctionKind.WINDOW:
         raise InvalidInput(
             "window function requires an over clause", sqlstate="42809", position=tree.at + 1

@@ -119,6 +119,8 @@ def _infix_level(c: Cursor) -> int:
         return RANGE if c.peek().kind == WORD and c.peek().text in _NEGATED else 0
     if token.text == "at":
         return AT if c.peek().text in ("time", "local") else 0
+    if token.text == "similar":  # in substring(.. similar .. escape ..) it is no operator
+        return RANGE if c.peek().text == "to" else 0
     return _WORDS.get(token.text, 0)
 
 
