@@ -47,6 +47,13 @@ def con() -> Iterator[belvedere.Connection]:
         yield opened
 
 
+@pytest.fixture
+def roomy() -> Iterator[belvedere.Connection]:
+    """One whose statements end by other limits than memory."""
+    with belvedere.connect(":memory:", autocommit=True) as opened:
+        yield opened
+
+
 def sqlstate(con: belvedere.Connection, text: str) -> str | None:
     with pytest.raises(belvedere.OperationalError) as caught:
         con.execute(text)
@@ -133,35 +140,35 @@ def test_explain_analyze_says_what_python_had_to_do_again(con: belvedere.Connect
 
 
 @pytest.mark.parametrize("tier", ["direct", "duckdb"])
-def test_a_timeout_stops_scans_joins_and_duckdb(con: belvedere.Connection, tier: str) -> None:
-    con.execute(f"SET tier = {tier}")
-    con.execute("SET statement_timeout = '50 ms'")
+def test_a_timeout_stops_scans_joins_and_duckdb(roomy: belvedere.Connection, tier: str) -> None:
+    roomy.execute(f"SET tier = {tier}")
+    roomy.execute("SET statement_timeout = '50 ms'")
     endless = "SELECT count(*) FROM generate_series(1, 3000) a, generate_series(1, 3000) b, "
     endless += "generate_series(1, 3000) c WHERE a + b + c < 0"
-    assert sqlstate(con, endless) == "57014"
-    con.execute("SET statement_timeout = 0")
-    assert con.execute("SELECT 1").fetchall() == [(1,)]
+    assert sqlstate(roomy, endless) == "57014"
+    roomy.execute("SET statement_timeout = 0")
+    assert roomy.execute("SELECT 1").fetchall() == [(1,)]
 
 
 @pytest.mark.parametrize("tier", ["direct", "duckdb"])
-def test_a_cancel_stops_what_runs(con: belvedere.Connection, tier: str) -> None:
-    con.execute(f"SET tier = {tier}")
+def test_a_cancel_stops_what_runs(roomy: belvedere.Connection, tier: str) -> None:
+    roomy.execute(f"SET tier = {tier}")
     ended = threading.Event()
 
     def cancel() -> None:
         while not ended.wait(0.02):  # until it hit the statement
-            con.cancel()
+            roomy.cancel()
 
     thread = threading.Thread(target=cancel)
     thread.start()
     try:
         endless = "SELECT count(*) FROM generate_series(1, 3000) a, generate_series(1, 3000) b, "
         endless += "generate_series(1, 3000) c WHERE a + b + c < 0"
-        assert sqlstate(con, endless) == "57014"
+        assert sqlstate(roomy, endless) == "57014"
     finally:
         ended.set()
         thread.join()
-    con.execute("SELECT 1")
+    roomy.execute("SELECT 1")
 
 
 def test_counting() -> None:
@@ -209,3 +216,28 @@ def test_a_limit_by_a_parameter_is_taken_for_a_small_one() -> None:
         explained = [row[0] for row in con.execute(f"EXPLAIN {text}", (1, 5)).fetchall()]
         assert any(line.startswith("tier: direct") for line in explained)
         assert len(con.execute(text, (10, 15_000)).fetchall()) == 15_000
+
+
+@pytest.mark.parametrize("tier", ["direct", "duckdb"])
+def test_progress_is_told_and_may_stop_a_statement(con: belvedere.Connection, tier: str) -> None:
+    con.execute("CREATE TABLE t (id int PRIMARY KEY)")
+    con.execute("INSERT INTO t SELECT n FROM generate_series(1, 3000) g(n)")
+    con.execute(f"SET tier = {tier}")
+    con.session.interrupt.progress = lambda rows: con.cancel()
+    assert sqlstate(con, "SELECT sum(id) FROM t") == "57014"
+    told: list[int] = []
+    con.session.interrupt.progress = told.append
+    assert con.execute("SELECT count(*) FROM t").fetchall() == [(3000,)]
+    assert told
+    assert told[-1] == 3000
+    con.session.interrupt.progress = None
+    assert con.execute("SELECT max(id) FROM t").fetchall() == [(3000,)]
+
+
+def test_progress_is_told_while_duckdb_runs(roomy: belvedere.Connection) -> None:
+    """It stops a statement that would run for hours, and reads nothing meanwhile."""
+    roomy.execute("SET tier = duckdb")
+    roomy.session.interrupt.progress = lambda rows: roomy.cancel()
+    endless = "SELECT count(*) FROM generate_series(1, 3000) a, generate_series(1, 3000) b, "
+    endless += "generate_series(1, 3000) c WHERE a + b + c < 0"
+    assert sqlstate(roomy, endless) == "57014"

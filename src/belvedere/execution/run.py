@@ -24,10 +24,14 @@ Rows = Callable[["Run"], Iterator[Row]]
 class Interrupt:
     """Stops a running statement: set from another thread, looked at between batches of rows."""
 
-    __slots__ = ("_hooks", "reason")
+    __slots__ = ("_hooks", "progress", "reason", "rows")
 
     def __init__(self) -> None:
+        """`progress` is called with the rows read so far, between batches of rows and, about ten
+        times a second, while DuckDB runs; it may stop the statement."""
         self.reason: str | None = None
+        self.progress: Callable[[int], None] | None = None
+        self.rows = 0
         self._hooks: list[Callable[[], None]] = []
 
     def stop(self, reason: str) -> None:
@@ -37,6 +41,7 @@ class Interrupt:
 
     def clear(self) -> None:
         self.reason = None
+        self.rows = 0
 
     def add_hook(self, hook: Callable[[], None]) -> None:
         """Also call `hook` on stop: for engines that have to be told."""
@@ -46,6 +51,14 @@ class Interrupt:
         self._hooks.remove(hook)
 
     def check(self) -> None:
+        if self.reason is not None:
+            raise interrupted(self.reason)
+
+    def read(self, count: int) -> None:
+        """A batch of so many rows was read."""
+        if self.progress is not None:
+            self.rows += count
+            self.progress(self.rows)
         if self.reason is not None:
             raise interrupted(self.reason)
 

@@ -89,9 +89,9 @@ def _full(context: Context, node: n.Scan) -> Rows:
     start, end, decode = compiled.start, compiled.end, compiled.layout.projector(node.slots)
 
     def rows(run: Run) -> Iterator[Row]:
-        check, read = run.interrupt.check, run.memory.read
+        noticed, read = run.interrupt.read, run.memory.read
         for values in run.reader.scan_values(start, end):
-            check()
+            noticed(len(values))
             read(len(values))
             yield from map(decode, values)
 
@@ -158,7 +158,7 @@ def _scanned(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[It
             start, end = (start, last) if reverse else (last + b"\0", end)
         else:
             for pairs in reader.scan(start, end, reverse=reverse):
-                check()
+                run.interrupt.read(len(pairs))
                 read(len(pairs))
                 yield [value for _, value in pairs]
 

@@ -250,7 +250,7 @@ class Copies:
         names = [f"s{slot}" for slot in slots]
         scan = reader.scan_values(compiled.start, compiled.end, batch_rows=SCAN_BATCH_ROWS)
         for values in scan:
-            run.interrupt.check()
+            run.interrupt.read(len(values))
             if not filling.rows and len(values) < min(self._budget.rows_min, SCAN_BATCH_ROWS):
                 return False
             filling.add(rows_to_arrow(compiled.layout, list(values), slots, names))

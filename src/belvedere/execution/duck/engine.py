@@ -10,7 +10,8 @@ from __future__ import annotations
 import os
 import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from belvedere.execution.duck.copies import Copies
     from belvedere.execution.duck.leaves import Leaf
 
+PROGRESS_S = 0.1
 SETTINGS = (
     "integer_division = true",
     "default_null_order = 'nulls_last_on_asc_first_on_desc'",
@@ -65,7 +67,8 @@ class DuckEngine:
             interrupt.check()
             for number, source in enumerate(sources):
                 text = text.replace(leaf_place(number), source)
-            return cursor.sql(text).to_arrow_table()
+            with _told(interrupt):
+                return cursor.sql(text).to_arrow_table()
         except self._duckdb.Error as error:
             raise self._meaning(error, interrupt) from error
         finally:
@@ -169,6 +172,28 @@ class DuckEngine:
                 self._connection.close()
                 self._connection = None
                 self._registered.clear()
+
+
+@contextmanager
+def _told(interrupt: Interrupt) -> Iterator[None]:
+    """Tell about progress, from another thread, as long as DuckDB has this one."""
+    progress = interrupt.progress
+    if progress is None:
+        yield
+        return
+    ended = threading.Event()
+
+    def tell() -> None:
+        while not ended.wait(PROGRESS_S):
+            progress(interrupt.rows)
+
+    thread = threading.Thread(target=tell, name="belvedere-progress", daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
 
 
 def _columns(leaf: Leaf, source: str) -> str:

@@ -72,7 +72,7 @@ def _scanned(catalog: Catalog, node: n.Scan) -> Read:
     def batches(run: Run) -> Iterator[pa.RecordBatch]:
         for start, end in ranges(run, run.outer):
             for values in run.reader.scan_values(start, end, batch_rows=SCAN_BATCH_ROWS):
-                run.interrupt.check()
+                run.interrupt.read(len(values))
                 if names:
                     yield rows_to_arrow(compiled.layout, list(values), node.slots, names)
                 else:
