@@ -65,7 +65,7 @@ PARTS = (
     Part("session"),
     Part("interfaces"),
     Part("remote"),
-    Part("pipeline", fast=False),
+    Part("pipeline", fast=False, minutes_max=30),
     Part("benchmarks", fast=False),
     Part("slt", fast=False),
     Part("properties", fast=False),

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.benchmarks import pipeline_views
+from belvedere.benchmarks.pipeline_scaling import best, frame_of, scaling
 from belvedere.benchmarks.report import Figure, Report
 from belvedere.benchmarks.workload import load, opened
 from belvedere.interfaces.dbapi import Connection
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ROWS = 1_000_000
-ROUNDS = 3
 MASTER = "local[2]"
 SETTINGS = {"spark.driver.memory": "2g"}
 SCHEMA = """
@@ -52,6 +52,7 @@ def run(scale: float = 1.0, seed: int = 1) -> Report:
         views = (pipeline_views.fills, pipeline_views.follows, pipeline_views.verifies)
         for part in (scans, look_ups, log, writes, *views):
             part(bench)
+    scaling(report, SCHEMA, COLUMNS, max(int(ROWS * scale), 1000))
     return report
 
 
@@ -110,10 +111,7 @@ def writes(bench: Bench) -> None:
 
 
 def _read(bench: Bench, **options: str) -> DataFrame:
-    reader = bench.spark.read.format("belvedere").option("database", str(bench.store.directory))
-    for name, value in options.items():
-        reader = reader.option(name, value)
-    return reader.option("partitions", "4").load()
+    return frame_of(bench.spark, bench.store.directory, **options)
 
 
 def _consumed(frame: DataFrame) -> None:
@@ -122,14 +120,3 @@ def _consumed(frame: DataFrame) -> None:
 
 def _counted(batches: Iterator[object]) -> int:
     return sum(1 for _ in batches)
-
-
-def best(action: Callable[[], object]) -> float:
-    """Seconds of the best of some rounds, after one to warm up."""
-    action()
-    spent = []
-    for _ in range(ROUNDS):
-        started = time.perf_counter()
-        action()
-        spent.append(time.perf_counter() - started)
-    return min(spent)
