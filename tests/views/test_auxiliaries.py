@@ -198,6 +198,14 @@ def test_a_view_that_cannot_be_filled_leaves_no_auxiliary_view(store: Store) -> 
     assert store.db.catalog.views == ()
 
 
+def test_auxiliary_views_of_one_table_are_filled_once(store: Store) -> None:
+    """One scan fills all of them; none of them is filled again by itself."""
+    store.run(orders(0, 9))
+    store.db.create_view("v", DEFINITIONS["mixed"])
+    assert len(auxiliaries(store)) > 1
+    assert store.verified_names() == [view.name for view in store.db.catalog.views]
+
+
 def test_rows_that_are_equal_and_look_different_stay_apart(store: Store) -> None:
     store.run(
         "CREATE TABLE t (id int PRIMARY KEY, x numeric)",

@@ -64,7 +64,7 @@ class Filling:
         """Fill a view, and with it those of its transaction (or `among`) that the same scan can
         fill."""
         build: Build = getattr(_builds, "build", None) or Build(share=lambda: self._share)
-        if view.id in build.filled:
+        if view.id in build.filled or self._is_filled(view):
             return
         with self._as_begun(view) as reader:
             pin = self.log.pin(reader.position)
@@ -76,6 +76,11 @@ class Filling:
                     build.filled.add(one.id)
             finally:
                 self.log.unpin(pin)
+
+    def _is_filled(self, view: View) -> bool:
+        """Whether it was filled in the scan of another one: it has a watermark, and no rest."""
+        with self.begin() as reader:
+            return watermark(reader, view.id) is not None and not is_resumable(reader, view)
 
     def resumable_views(self) -> list[int]:
         """The views whose fill was cut short and can go on."""
