@@ -19,7 +19,7 @@ from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange
 from belvedere.views.compile import Compiled
 from belvedere.views.grouping import entries, entry_function
 from belvedere.views.kept import Kept
-from belvedere.views.quick import Quick
+from belvedere.views.quick import Leg, Quick
 from belvedere.views.source import Step, Weighted
 from belvedere.views.sources import source_of
 from belvedere.views.summing import Sums, adder, change_adder
@@ -70,17 +70,34 @@ class Maintainer:
         known already, the state after them."""
         if len(changes) == 1 and not failpoints.armed:
             legs = self._quick.legs.get(changes[0].key[:PREFIX], ())
-            if len(legs) == 1 and changes[0].old is None:  # most writes: one row comes
-                entry = legs[0].comes(changes[0], reader.get)
-                if entry is not None:
-                    group, amounts = entry
-                    key = self._stored.key.encode(group)
-                    writer.add(key, self._stored.payload.encode(group), amounts)
+            if len(legs) == 1:  # most writes: one row of one table
+                self._write_one(legs[0], changes[0], reader, writer)
                 return
         sums = self._sums(changes, reader, after)
         self.write_sums(sums, writer)
         if failpoints.armed and failpoints.planted("view_delta_twice"):
             self.write_sums(sums, writer)
+
+    def _write_one(self, leg: Leg, change: RowChange, reader: Reader, writer: Writer) -> None:
+        stored = self._stored
+        if change.old is None:
+            entry = leg.comes(change, reader.get)
+            if entry is not None:
+                group, amounts = entry
+                writer.add(stored.key.encode(group), stored.payload.encode(group), amounts)
+            return
+        found = leg.entries(change, reader.get)
+        if len(found) == 2:  # went and came: of one group it is one addition
+            (group, old, _), (other, new, _) = found
+            key = stored.key.encode(group)
+            if key == stored.key.encode(other):
+                amounts = tuple(map(int.__sub__, new, old))
+                if any(amounts):
+                    writer.add(key, stored.payload.encode(group), amounts)
+                return
+        for group, amounts, weight in found:
+            signed = amounts if weight > 0 else tuple(map(int.__neg__, amounts))
+            writer.add(stored.key.encode(group), stored.payload.encode(group), signed)
 
     # -- the work -----------------------------------------------------------------------------
 

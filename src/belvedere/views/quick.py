@@ -61,12 +61,25 @@ class Leg:
         after = None if new is None else self.project(new)
         if before == after and not (self.disguised and repr(before) != repr(after)):
             return []
+        if before is not None and after is not None:
+            get = _once(get)  # both have the same partners, most of the time
         found: list[tuple[Row, Amounts, int]] = []
-        for row, weight in ((before, -1), (after, 1)):
-            entry = None if row is None else self.entry(row, get)
-            if entry is not None:
-                found.append((*entry, weight))
+        if before is not None and (entry := self.entry(before, get)) is not None:
+            found.append((*entry, -1))
+        if after is not None and (entry := self.entry(after, get)) is not None:
+            found.append((*entry, 1))
         return found
+
+
+def _once(get: Get) -> Get:
+    known: dict[bytes, bytes | None] = {}
+
+    def found(key: bytes) -> bytes | None:
+        if key not in known:
+            known[key] = get(key)
+        return known[key]
+
+    return found
 
 
 class Quick:

@@ -20,7 +20,7 @@ from belvedere.catalog.relation import compiled_index, compiled_table
 from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.txn.border import LockRequest, Reader, RowChange, Writer
-from belvedere.types import Row
+from belvedere.types import Kind, Row, SqlType
 
 Evaluate = Callable[[Row], Any]
 """An index expression or condition, compiled."""
@@ -64,6 +64,8 @@ class RekeyParticipant:
         ]
         self._rest = (*table.primary_key, *index.include)
         self._where = compile_expression(catalog, table, index.where) if index.where else None
+        types = [table.columns[slot].type for slot in self._rest] + list(self._index.key.types)
+        self._disguised = any(may_look_different(type_) for type_ in types)
         self._unique = index.unique
         self._key_width = len(self._index.key.columns)
         slots = [part.slot for part in index.parts if part.slot is not None]
@@ -100,6 +102,8 @@ class RekeyParticipant:
         for change in changes:
             if not change.key.startswith(prefix):
                 continue
+            if self._same(change.old, change.new):
+                continue
             old, new = self.entry(change.old), self.entry(change.new)
             if old == new:
                 continue
@@ -112,6 +116,13 @@ class RekeyParticipant:
             self._require_unique(added, removed, reader)
         for key, value in added:
             writer.put(key, value)
+
+    def _same(self, old: bytes | None, new: bytes | None) -> bool:
+        """Whether no column of the index changed; False when in doubt."""
+        project = self._project
+        if project is None or old is None or new is None:
+            return False
+        return project(old) == project(new) and not self._disguised
 
     def entry(self, value: bytes | None) -> tuple[bytes, bytes] | None:
         """The index entry (key, value) of a stored row; None when it has none."""
@@ -158,6 +169,12 @@ class RekeyParticipant:
             detail=f"key ({', '.join(names)}) = ({', '.join(map(str, values))}) already exists",
             constraint=index.name,
         )
+
+
+def may_look_different(type_: SqlType) -> bool:
+    """Whether equal values of the type may be different ones (1.0 and 1.00, 0 and -0)."""
+    loose = type_.kind is Kind.NUMERIC and type_.scale is None
+    return loose or type_.kind in (Kind.REAL, Kind.DOUBLE, Kind.INTERVAL)
 
 
 def _picker(slot: int) -> Evaluate:
