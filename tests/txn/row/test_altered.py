@@ -8,10 +8,14 @@ from typing import Any
 
 import pytest
 
+from belvedere.database import Database
 from belvedere.errors import Corruption
 from belvedere.kv.cell import Get, Mutate, Put
 from belvedere.txn.row import advance, cells, commit, layout, read, sweep
+from belvedere.txn.transaction import Transaction
+from tests.txn.row.nodes import open_node
 from tests.txn.row.steps import Bench, key, latest, root, work
+from tests.txn.shop import put, scan, table, update
 
 
 def alter(bench: Bench, row: bytes, column: bytes, value: bytes, timestamp: int = 1) -> None:
@@ -133,3 +137,54 @@ def test_nothing_is_altered_by_reading() -> None:
     bench.run(advance.snapshot(bench.node(2)))
     bench.run(read.row(key("x"), 1))
     assert bench.store.rows() == before
+
+
+# -- a database that meets it ----------------------------------------------------------------------
+
+
+def damaged(node: Database, row: bytes, act: Callable[[], Any]) -> None:
+    store = node.engine._opened.store  # type: ignore[attr-defined]
+    before = dict(store.rows())
+    with pytest.raises(Corruption) as caught:
+        act()
+    assert caught.value.sqlstate == "XX001"
+    assert caught.value.facts["row"] == row.hex()
+    assert store.rows().get(row) == before.get(row), "the altered row was overwritten"
+
+
+def altered(node: Database, row: bytes, column: bytes, value: bytes, at: int = 1) -> None:
+    store = node.engine._opened.store  # type: ignore[attr-defined]
+    store.mutate(Mutate(row, (Put(column, at, value),)))
+
+
+def test_a_statement_that_meets_a_lock_of_unknown_form_names_it(shop: Database) -> None:
+    put(shop, "product", (1, "a"))
+    row = layout.lock_row("root", table(shop, "product").key.encode((1,)))
+    altered(shop, row, layout.HOLDERS, b"garbage")
+    damaged(shop, row, lambda: shop.run(lambda txn: update(txn, "product", (1, "b"))))
+    put(shop, "product", (2, "b"))
+    with shop.begin() as reader:
+        assert scan(reader, "product") == [(1, "a"), (2, "b")], "nothing else is hurt"
+
+
+def test_a_statement_that_meets_a_bad_log_row_names_it(shop: Database) -> None:
+    at = put(shop, "product", (1, "a")).position
+    row = layout.log_row(at, 16)
+    altered(shop, row, layout.RECORD, b"cut short")
+    damaged(shop, row, lambda: list(shop.log.read(at - 1)))
+    damaged(shop, row, lambda: open_node(shop.engine._opened.store).position)  # type: ignore[attr-defined]
+
+
+def test_a_statement_that_meets_a_cell_newer_than_the_counter_names_it(shop: Database) -> None:
+    at = put(shop, "product", (1, "a")).position
+    key = table(shop, "product").key.encode((1,))
+    altered(shop, key, cells.MARKER, b"+" + at.to_bytes(8), at + 1000)
+    with shop.begin() as reader:
+        assert scan(reader, "product") == [(1, "a")]
+    damaged(shop, key, lambda: shop.run(lambda txn: update_unseen(txn, key)))
+
+
+def update_unseen(txn: Transaction, key: bytes) -> None:
+    """A write that has seen even the cell from the future: only the counter can tell."""
+    txn.snapshot = txn.snapshot._replace(batch=2**40)
+    update(txn, "product", (1, "b"))
