@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
@@ -11,7 +13,9 @@ from belvedere.codec import keyspace
 from belvedere.codec.record_single import SingleChange, single_change
 from belvedere.errors import Error, InvalidInput
 from belvedere.txn.border import Reader
+from belvedere.views import deferred as driver
 from belvedere.views import window
+from belvedere.views.maintain import Maintainer
 from belvedere.views.watermarks import members, watermark
 from tests.views.sql import Store, opened, rows_of
 
@@ -154,6 +158,78 @@ def test_a_view_that_failed_comes_back_when_the_row_is_gone(store: Store) -> Non
     until(lambda: not store.db.view_errors and settled(store))
     store.run("INSERT INTO t VALUES (5, 'b', 5)")
     assert (5, 2) in store.run("SELECT * FROM bad")
+    assert set(store.verified().values()) == {True}
+
+
+# -- one that is slow ------------------------------------------------------------------------------
+
+
+def test_a_slow_view_does_not_hold_up_its_group(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It is stopped altogether; the others go on, and it comes back when it is let go."""
+    deferred(store, "slow", "SELECT id, v FROM t")
+    deferred(store, "quick", TOTALS)
+    until(lambda: settled(store))
+    stuck, let_go = threading.Event(), threading.Event()
+    slow, writes = store.view("slow"), Maintainer.writes
+    key = keyspace.row_prefix(slow.id)
+
+    def held(self: Maintainer, changes: Any, reader: Any, writer: Any, **more: Any) -> None:
+        if self._stored.start == key:
+            stuck.set()
+            assert let_go.wait(DEADLINE_S)
+        writes(self, changes, reader, writer, **more)
+
+    store.db.deferred.put_aside(slow)
+    monkeypatch.setattr(Maintainer, "writes", held)
+    store.run("INSERT INTO t VALUES (4, 'b', 4)")
+    assert stuck.wait(DEADLINE_S)
+    for number in range(5, 8):
+        store.run(f"INSERT INTO t VALUES ({number}, 'b', 4)")
+        until(lambda: arrived(store, "quick"))
+    assert not arrived(store, "slow")
+    let_go.set()
+    until(lambda: arrived(store, "slow"))
+    numbers = iter(range(100, 1_000_000))
+
+    def comes_back() -> bool:
+        """With the next changes, which it is quick with."""
+        store.run(f"INSERT INTO t VALUES ({next(numbers)}, 'c', 1)")
+        return not store.db.deferred.slow and settled(store)
+
+    until(comes_back)
+    assert set(store.verified().values()) == {True}
+
+
+def arrived(store: Store, name: str) -> bool:
+    """Whether a view shows every row of its table."""
+    shown = rows_of(store.session(), f"SELECT * FROM {name}", "any")
+    expected = len(store.run("SELECT * FROM t"))
+    return (len(shown) if name == "slow" else sum(row[1] for row in shown)) == expected
+
+
+def test_a_view_that_takes_most_of_a_long_batch_is_put_aside(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(driver, "SLOW_S", 0.0)
+    for name in ("a", "b"):
+        deferred(store, name, TOTALS, ", refresh_every = '1 h'")
+    group = store.view("a").group
+    store.db.deferred.step([group])
+    store.run("INSERT INTO t VALUES (4, 'b', 4)")
+    store.db.deferred.step([group])
+    assert len(store.db.deferred.slow) == 1  # one of the two took more than the other
+    store.run("INSERT INTO t VALUES (5, 'b', 5)")
+    store.db.deferred.step([group])
+    store.db.deferred.step_slow()
+    assert set(store.verified().values()) == {True}
+    monkeypatch.setattr(driver, "SLOW_S", DEADLINE_S)
+    store.run("INSERT INTO t VALUES (6, 'b', 5)")
+    store.db.deferred.step_slow()
+    assert not store.db.deferred.slow
+    store.db.deferred.step([group])
+    assert settled(store)
     assert set(store.verified().values()) == {True}
 
 

@@ -17,13 +17,26 @@ from belvedere.catalog.model import View
 from belvedere.errors import Error, Unavailable
 from belvedere.txn.border import ChangeLog, CommitProtocol, Published, Reader
 from belvedere.views import claim
-from belvedere.views.group import Batch, Keeps, Unit, catch_up, unit_of, units_of
+from belvedere.views.group import (
+    Batch,
+    Keeps,
+    Unit,
+    catch_up,
+    come_back,
+    put_aside,
+    unit_of,
+    units_of,
+)
 from belvedere.views.lag import Samples, Upkeep
 from belvedere.views.schedule import Schedule, schedules
 from belvedere.views.watermarks import deferred_views
 
 RETRY_S_MIN = 0.05
 RETRY_S_MAX = 2.0
+SLOW_S = 1.0
+"""A view that takes longer than this for a batch, and than all others of its group together, goes
+on beside it, in a thread of its own, until it is quick again."""
+
 CLAIM_EXPIRY_S = 60.0
 """A claim that has not moved for so long is that of a dead owner."""
 
@@ -68,6 +81,7 @@ class Deferred:
         self.reached: dict[int, int] = {}
         self._troubles: dict[int, _Trouble] = {}
         self._claims: dict[int, _Seen] = {}
+        self.slow: set[int] = set()
         self._busy: dict[int, float] = {}
         self._mutex = threading.Lock()
         self._moved = threading.Condition()
@@ -92,10 +106,12 @@ class Deferred:
     def step(self, groups: Collection[int]) -> bool:
         """Bring these groups towards what is published; returns whether all of them are there."""
         late: list[Unit] = []
+        beside: list[View] = []
 
         def wanted(reader: Reader) -> list[Unit]:
             found = [unit for group in groups for unit in units_of(reader, group)]
             ours = [unit for unit in found if self._is_ours(reader, unit)]
+            beside.extend(unit.views[0] for unit in ours if unit.mark != unit.group)
             for group in groups:
                 self.reached[group] = reader.position
             self._busy = self._expected(ours, reader.position)
@@ -103,6 +119,8 @@ class Deferred:
 
         def applied(batch: Batch, written: bool) -> None:
             self._note(batch, written)
+            if written:
+                self._put_aside_slow(batch)
             if not written or batch.end < self._published.published.position:
                 late.append(batch.unit)
 
@@ -110,10 +128,47 @@ class Deferred:
             catch_up(self._commits, self._keeper, self._log, wanted, applied)
         finally:
             self._busy = {}
+        for view in beside:
+            if view.id not in self._troubles and view.id not in self.slow:
+                come_back(self._commits, view)
         for unit in late:
             if unit.mark not in self._troubles:
                 self.reached[unit.group] = min(self.reached.get(unit.group, 0), unit.start)
         return not late
+
+    def step_slow(self) -> bool:
+        """One batch for each of the slow views; returns whether there was anything to do. A view
+        that is quick again is brought to where its group is, so that it moves with it."""
+        back: set[int] = set()
+
+        def wanted(reader: Reader) -> list[Unit]:
+            views = [view for view in deferred_views(reader.catalog) if view.id in self.slow]
+            self.slow &= {view.id for view in views}
+            found = [unit_of(reader, view) for view in views]
+            return [unit._replace(stays=True) for unit in found if unit and self._is_due(unit)]
+
+        def applied(batch: Batch, written: bool) -> None:
+            self._note(batch, written)
+            if written and sum(batch.seconds.values()) < SLOW_S / 4:
+                self.slow.discard(batch.unit.mark)
+                back.add(batch.unit.group)
+
+        moved = catch_up(self._commits, self._keeper, self._log, wanted, applied)
+        if back:
+            self.step(back)
+        return moved
+
+    def put_aside(self, view: View) -> None:
+        """Maintain a view beside its group from now on: it is too slow for the others."""
+        self.slow.add(view.id)
+        put_aside(self._commits, self._keeper, view)
+
+    def _put_aside_slow(self, batch: Batch) -> None:
+        total = sum(batch.seconds.values())
+        for view in batch.unit.views:
+            spent = batch.seconds.get(view.id, 0.0)
+            if len(batch.unit.views) > 1 and spent > max(SLOW_S, total / 2):
+                self.put_aside(view)
 
     def refresh(self, view: View) -> int:
         """Bring the unit of a view to what is published now, or beyond; returns where it is then.
@@ -144,8 +199,7 @@ class Deferred:
 
     def _is_ours(self, reader: Reader, unit: Unit) -> bool:
         if unit.mark != unit.group:
-            trouble = self._troubles.get(unit.mark)
-            return trouble is None or self.clock() >= trouble.again_at
+            return unit.mark not in self.slow and self._is_due(unit)
         held = claim.holder(reader, unit.group)
         if held is None:
             self._claims.pop(unit.group, None)
@@ -155,6 +209,10 @@ class Deferred:
         since = known.since if known is not None and known.claim == held else now
         self._claims[unit.group] = _Seen(held, since, now + CLAIM_LOOK_S)
         return now - since > CLAIM_EXPIRY_S and claim.forget(self._commits, held)
+
+    def _is_due(self, unit: Unit) -> bool:
+        trouble = self._troubles.get(unit.mark)
+        return trouble is None or self.clock() >= trouble.again_at
 
     # -- what is known ------------------------------------------------------------------------
 
@@ -223,10 +281,12 @@ class Deferred:
 
     def fail(self, groups: Collection[int], error: Exception) -> None:
         """A step could not be made at all: every view of these groups says so."""
+        views = [view.id for view in deferred_views(self.catalog) if view.group in groups]
+        self.fail_views(views, error)
+
+    def fail_views(self, views: Collection[int], error: Exception) -> None:
         shown = error if isinstance(error, Error) else _fault(error)
-        for view in deferred_views(self.catalog):
-            if view.group in groups:
-                self._errors[view.id] = shown
+        self._errors.update(dict.fromkeys(views, shown))
 
 
 def _keep(known: dict[int, Any], ids: set[int]) -> None:

@@ -45,12 +45,14 @@ class Keeps(Protocol):
 
 
 class Unit(NamedTuple):
-    """Views that move with the watermark kept under `mark`; `group` is theirs."""
+    """Views that move with the watermark kept under `mark`; `group` is theirs. `stays`: a view that
+    is to stay beside its group also where the two meet."""
 
     mark: int
     group: int
     start: int
     views: tuple[View, ...]
+    stays: bool = False
 
 
 class Batch(NamedTuple):
@@ -254,9 +256,38 @@ def _meets_group(reader: Reader, batch: Batch) -> bool:
     """Whether a view beside its group moves with it from here on: it is where the group is, can be
     read, and nobody else maintains the group, who would not know of it."""
     (view,), group = batch.unit.views, batch.unit.group
+    if batch.unit.stays:
+        return False
     if view.state is not State.READY or watermark(reader, group) != batch.end:
         return False
     return claim.holder(reader, group) is None
+
+
+def put_aside(commits: CommitProtocol, keeper: Keeps, view: View) -> None:
+    """Let a view go on beside its group, from where the group is now."""
+
+    def make(reader: Reader) -> list[Write]:
+        at = watermark(reader, view.group)
+        if at is None or watermark(reader, view.id) is not None:
+            return []
+        keeper.repairs += 1  # a batch of the group that was worked out with the view is void
+        return [watermark_write(view.id, at)]
+
+    commits.derive(make)
+
+
+def come_back(commits: CommitProtocol, view: View) -> None:
+    """Let a view move with its group again, if it is where the group is."""
+
+    def make(reader: Reader) -> list[Write]:
+        own, now = watermark(reader, view.id), reader.catalog.get(view.id)
+        if own is None or now != view or watermark(reader, view.group) != own:
+            return []
+        if claim.holder(reader, view.group) is not None:
+            return []
+        return [watermark_write(view.id, None)]
+
+    commits.derive(make)
 
 
 def catch_up(

@@ -26,6 +26,7 @@ CROWD_MAX = 4.0
 """A group without a goal of its own gathers for longer, up to so many times, when more commits than
 this come at once: many changes of one row are then one."""
 
+SLOW_LOOK_S = 0.05
 SETTLE_S = 1.0
 """How long to wait after a step that could not be made."""
 
@@ -109,6 +110,7 @@ class Worker:
         self._stopped = threading.Event()
         self._woken = threading.Event()
         self.share = 1.0
+        self._slow_thread: threading.Thread | None = None
         self._thread = threading.Thread(target=self._work, name="belvedere views", daemon=True)
         self._thread.start()
 
@@ -117,6 +119,8 @@ class Worker:
         self._stopped.set()
         self._woken.set()
         self._thread.join()
+        if self._slow_thread is not None:
+            self._slow_thread.join()
 
     def wake(self) -> None:
         """Look at the groups again: there may be others now."""
@@ -142,11 +146,28 @@ class Worker:
     def _run(self, due: frozenset[int]) -> None:
         try:
             self._deferred.step(due)
+            if self._deferred.slow and self._slow_thread is None:
+                self._slow_thread = threading.Thread(
+                    target=self._work_slowly, name="belvedere slow views", daemon=True
+                )
+                self._slow_thread.start()
         except Exception as error:  # noqa: BLE001 (shown by the views; the thread goes on)
             if self._ended():
                 return
             self._deferred.fail(due, error)
             self._stopped.wait(SETTLE_S)
+
+    def _work_slowly(self) -> None:
+        """Slow views, one batch after the other, so that nobody waits for them."""
+        while not self._stopped.is_set():
+            try:
+                moved = self._deferred.step_slow() if self._deferred.slow else False
+            except Exception as error:  # noqa: BLE001 (shown by the views; the thread goes on)
+                if self._ended():
+                    return
+                self._deferred.fail_views(frozenset(self._deferred.slow), error)
+                moved = False
+            self._stopped.wait(0.0 if moved else SLOW_LOOK_S)
 
     def _rest(self, spent_s: float) -> None:
         share = self.share
