@@ -198,6 +198,15 @@ def test_a_view_that_cannot_be_filled_leaves_no_auxiliary_view(store: Store) -> 
     assert store.db.catalog.views == ()
 
 
+def test_auxiliary_views_are_listed_where_views_are_watched(store: Store) -> None:
+    store.run(f"CREATE MATERIALIZED VIEW v AS {DEFINITIONS['top']}")
+    names = [name for (name,) in store.run("SELECT name FROM belvedere.views ORDER BY name")]
+    assert names == ["v", "v (auxiliary 1)"]
+    tables = store.run("SELECT table_name FROM information_schema.tables")
+    assert ("v",) in tables
+    assert ("v (auxiliary 1)",) not in tables
+
+
 def test_auxiliary_views_of_one_table_are_filled_once(store: Store) -> None:
     """One scan fills all of them; none of them is filled again by itself."""
     store.run(orders(0, 9))

@@ -70,7 +70,10 @@ def _tables(session: Session) -> Iterator[Row]:
         if isinstance(item, Table) and catalog.find(item.name, names[item.schema]) is item:
             yield DATABASE, names[item.schema], item.name, "BASE TABLE", "YES"
         elif isinstance(item, PlainView | View):
-            if catalog.find(item.name, names[item.schema]) is item:
+            hidden = (
+                isinstance(item, View) and item.part
+            )  # in belvedere.views alone
+            if catalog.find(item.name, names[item.schema]) is item and not hidden:
                 kind = "VIEW" if isinstance(item, PlainView) else "MATERIALIZED VIEW"
                 yield DATABASE, names[item.schema], item.name, kind, "NO"
     for schema, name in TABLES:
@@ -81,7 +84,7 @@ def _column_rows(session: Session) -> Iterator[Row]:
     catalog = session.catalog
     names = _schemas(catalog)
     for item in catalog.objects.values():
-        if not isinstance(item, Table | View | PlainView):
+        if not isinstance(item, Table | View | PlainView) or (isinstance(item, View) and item.part):
             continue
         if catalog.find(item.name, names[item.schema]) is not item:
             continue
