@@ -119,6 +119,17 @@ def test_a_local_aggregate_over_a_view_has_one_entry_a_group(store: Store) -> No
     assert entries(store, "near") == 3
 
 
+def test_a_local_total_over_a_view_has_one_entry(store: Store) -> None:
+    store.run(
+        "CREATE MATERIALIZED VIEW by_customer AS SELECT customer, id FROM orders",
+        "CREATE MATERIALIZED VIEW near WITH (placement = 'local') AS"
+        " SELECT count(*) AS c FROM by_customer",
+        "INSERT INTO orders VALUES (9, 1, 1, 1)",
+    )
+    assert store.run("SELECT c FROM near") == [(4,)]
+    assert entries(store, "near") == 1
+
+
 def test_a_colocated_join_stores_rows_and_not_pairs(store: Store) -> None:
     store.run(
         f"CREATE MATERIALIZED VIEW v WITH (join = 'colocated') AS {COLOCATED['pairs']}",

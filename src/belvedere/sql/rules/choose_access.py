@@ -63,7 +63,8 @@ def stored_rows(view: View, scan: n.Scan | n.State) -> Table:
 
 def _partitions(view: View, context: Context) -> int:
     """How many places a local view has each group in; 0 for other views."""
-    if view.options.get("placement") != "local" or view.stored[0].name != LOCAL_KEY:
+    names = [column.name for column in view.stored[:1]]
+    if view.options.get("placement") != "local" or names != [LOCAL_KEY]:
         return 0
     return max(context.catalog.table(view.inputs[0]).partitions, 1)
 
