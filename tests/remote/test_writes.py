@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import datetime
 import json
 import threading
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -188,3 +190,41 @@ def test_records_that_could_not_be_parsed_are_bad_rows(
     assert [row[0] for row in content(connection)] == [1]
     done = written(store, [{**good, "id": "3"}, bad], on_error="reject")
     assert (done.rows, done.reasons) == (1, (("22P04", "record cannot be parsed", 1),))
+
+
+def test_every_type_that_spark_has_arrives(store: Store, connection: Connection) -> None:
+    connection.execute("DROP TABLE t")
+    connection.execute(
+        "CREATE TABLE t (id bigint PRIMARY KEY, b boolean, s smallint, n numeric(12, 2), u numeric,"
+        " d double precision, y bytea, da date, ti time, ts timestamp, tz timestamptz,"
+        " iv interval, uu uuid, c char(3))"
+    )
+    moment = datetime.datetime(2026, 11, 16, 1, 2, 3)
+    columns = {
+        "id": pa.array([1], pa.int64()),
+        "b": pa.array([True]),
+        "s": pa.array([2], pa.int16()),
+        "n": pa.array([Decimal("4.25")], pa.decimal128(12, 2)),
+        "u": pa.array(["123456789012345678901234567890.5"]),
+        "d": pa.array([2.5]),
+        "y": pa.array([b"\1\2"]),
+        "da": pa.array([datetime.date(2026, 11, 16)]),
+        "ti": pa.array([3_723_000_000_000], pa.time64("ns")),
+        "ts": pa.array([moment], pa.timestamp("us")),
+        "tz": pa.array([moment.replace(tzinfo=datetime.UTC)], pa.timestamp("us", "UTC")),
+        "iv": pa.array(["1 mon 2 days"]),
+        "uu": pa.array(["00000000-0000-0000-0000-00000000002a"]),
+        "c": pa.array(["ab"]),
+    }
+    found = []
+    for operation in ("append", "upsert"):
+        batch = pa.RecordBatch.from_pydict(columns)
+        part, _ = store.stage("t", operation, batch.schema, [batch])
+        store.write("t", operation, [part])
+        found.append(content(connection))
+    assert found[0] == found[1]
+    (row,) = found[0]
+    assert row[1:4] == (True, 2, Decimal("4.25"))
+    assert row[8:10] == (datetime.time(1, 2, 3), moment)
+    assert row[10] == moment.replace(tzinfo=datetime.UTC)
+    assert str(row[12]) == "00000000-0000-0000-0000-00000000002a"
