@@ -102,7 +102,6 @@ BATCH_ONLY = {
     "test_log.py::test_indexes_have_no_past": "they have",
     "test_replay.py::test_a_store_in_memory_cannot_be_backed_up": "another error says so",
     # A live switch would have to bring along what transactions of the older catalog still write.
-    "test_groups.py::test_a_view_changes_its_schedule_without_a_gap": "switches maintenance",
     "test_statements.py::test_a_view_switches_between_immediate_and_deferred": "switches",
     "test_statements.py::test_a_switch_beside_pending_changes_loses_none": "switches",
     # What an immediate view keeps of its changes is keyed by the position, which a transaction of
@@ -111,10 +110,12 @@ BATCH_ONLY = {
     # These reach into how the batch commit fills a view: see tests/views/test_cells.py.
     "test_concurrency.py::test_a_backfill_that_loses_changes_would_be_noticed": "backfill",
     "test_concurrency.py::test_what_is_written_during_a_backfill_is_in_the_view": "backfill",
-    # Batches of maintenance take positions too, so that there are fewer commits than positions.
-    "test_freshness.py::test_a_view_that_is_young_enough_is_read_as_it_is": "counts positions",
-    "test_freshness.py::test_a_view_that_is_too_old_is_caught_up": "counts positions",
-    "test_freshness.py::test_a_view_far_behind_a_small_table_is_bypassed": "counts positions",
+    # Schedules, ages and slow views are told by the clock, and by one position a commit; batches
+    # of maintenance take positions here. What is different on nodes is in test_cells.py.
+    "test_groups.py::*": "clock",
+    "test_freshness.py::*": "clock, and positions",
+    "test_pace.py::*": "knows no database",
+    "test_docs.py::*": "pages are printed once",
     # These count reads of a batch store.
     "test_reads.py::test_a_row_of_a_view_is_one_get": "counts reads",
     "test_costs.py::*": "counts reads",
