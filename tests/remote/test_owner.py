@@ -16,7 +16,7 @@ import pytest
 
 import belvedere
 from belvedere.errors import InvalidInput, Unavailable
-from belvedere.remote.client import ask, is_reachable
+from belvedere.remote.client import Conversation, ask, is_reachable
 from belvedere.remote.frames import SOCKET_FILE, Reply, Request, socket_address
 
 
@@ -176,3 +176,18 @@ def test_a_lease_that_nobody_uses_is_given_back(shop: Path) -> None:
         assert idle.transaction.ended
         leases.close()
         assert len(leases) == 0
+
+
+def test_the_owner_ends_while_peers_are_connected(shop: Path) -> None:
+    with belvedere.connect(str(shop), autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
+        idle = Conversation(shop)
+        busy = Conversation(shop)
+        busy.ask(Request("execute", {"sql": "BEGIN"}))
+        busy.ask(Request("execute", {"sql": "INSERT INTO t VALUES (1)"}))
+    with pytest.raises(Unavailable, match="hung up"):
+        busy.ask(Request("execute", {"sql": "COMMIT"}))
+    for peer in (idle, busy):
+        peer.close()
+    with belvedere.connect(str(shop), autocommit=True) as connection:
+        assert connection.execute("SELECT * FROM t").fetchall() == []
