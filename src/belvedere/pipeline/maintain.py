@@ -315,8 +315,10 @@ def run(
         maintainer = Maintainer(spark, store, definitions, owner, count, positions_max, progress)
         maintainer.take(names)
         try:
-            query = start(maintainer, place, once=once, trigger=trigger)
-            _wait(query, stopped)
+            for attempt in range(ATTEMPTS_MAX):
+                query = start(maintainer, place, once=once, trigger=trigger)
+                if _ended(query, stopped, last=attempt + 1 == ATTEMPTS_MAX):
+                    break
         except Error as error:
             raise maintainer.failure or error from error
         finally:
@@ -342,12 +344,17 @@ def start(maintainer: Maintainer, place: Path, *, once: bool, trigger: str) -> S
     return chosen.start()
 
 
-def _wait(query: StreamingQuery, stopped: Callable[[], bool]) -> None:
+def _ended(query: StreamingQuery, stopped: Callable[[], bool], *, last: bool) -> bool:
+    """Waits for the end. False: the process of the stream's reader did not start in the time that
+    Spark gives it, which a busy machine may take; the stream only wakes, so it begins again."""
     try:
         while not stopped():
             if query.awaitTermination(1):
                 break
     except FAILURES as error:
+        if not last and "failed to connect back" in str(error):
+            return False
         raise meaning_of(error) from error
     finally:
         query.stop()
+    return True
