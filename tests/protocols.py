@@ -47,7 +47,9 @@ def runs_on_cells(metafunc: pytest.Metafunc) -> bool:
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "commit_protocol" in metafunc.fixturenames:
-        protocols = (BATCH, CELLS) if runs_on_cells(metafunc) else (BATCH,)
+        on_disk = "tmp_path" in metafunc.fixturenames  # a directory is a batch store either way
+        both = runs_on_cells(metafunc) and not on_disk
+        protocols = (BATCH, CELLS) if both else (BATCH,)
         metafunc.parametrize("commit_protocol", protocols, indirect=True)
 
 
