@@ -17,6 +17,8 @@ from belvedere.pipeline.inputs import Definitions
 from belvedere.pipeline.store import Store
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
+from belvedere.views import deferred
+from tests.pipeline.spark_laws import wait_for_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,6 +88,8 @@ def test_a_deferred_view_is_verified_where_it_is(
         " SELECT customer, max(price) AS most FROM orders GROUP BY customer"
     )
     store = Store.of(str(shop))
+    monkeypatch.setattr(deferred, "CLAIM_EXPIRY_S", 3600.0)
+    wait_for_groups(store, 1)
     (group,) = store.ask("groups")
     held = store.ask("claim_take", group=group["group"], owner="the test", positions_max=1000)
     orders.execute("UPDATE orders SET price = 1000 WHERE id = 0")
