@@ -290,6 +290,9 @@ class Generator:
         if keys and rng.random() < 0.15:
             sets = ", ".join(text for text, _ in keys)
             group = f" GROUP BY {rng.choice(('ROLLUP', 'CUBE'))} ({sets})"
+            if rng.random() < 0.4:
+                each = ", ".join(f"({text})" for text, _ in keys)
+                group = f" GROUP BY GROUPING SETS ({each}, (), ({sets}))"
         having = f" HAVING {self._having(source)}" if rng.random() < 0.25 else ""
         wheres = self._where(source, 0.4)
         head = f"SELECT {', '.join(listed)} FROM "
@@ -337,6 +340,7 @@ class Generator:
             others.append((f"string_agg({one.name}, ',' ORDER BY {one.name})", "text", "plain"))
         if one.type in NUMBERS and one.type != "numeric":
             others.append((f"variance({one.name})", "numeric", "plain"))
+            others.append((f"stddev_pop({one.name})", "numeric", "plain"))
             others.append((f"sum(DISTINCT {one.name})", "numeric", "plain"))
         text, type_, kind = rng.choice(linear + linear + others)
         if (
@@ -446,7 +450,7 @@ class Generator:
             f"SELECT {listed} FROM {source.expanded}{wheres[1]}{tail}",
         )
 
-    _DERIVED = (_select, _grouped, _set_operation, _distinct)
+    _DERIVED = (_select, _grouped, _grouped, _set_operation, _distinct, _top)
     _SHAPES = (
         _select,
         _select,

@@ -91,6 +91,9 @@ def open_manual(path: str = ":memory:") -> Iterator[Database]:
             yield db
 
 
+FORMS = {"local": "placement = 'local'", "colocated": "join = 'colocated'"}
+
+
 class Law:
     def __init__(
         self, case: Case, counts: Counts, postgres: psycopg.Connection[Any] | None = None
@@ -100,6 +103,7 @@ class Law:
         self._postgres = postgres
         self._views: list[Kept] = []
         self._refused: list[str] = []
+        self._forms: dict[str, dict[str, str]] = {}
 
     def run(self) -> None:
         case, counts = self._case, self._counts
@@ -172,6 +176,19 @@ class Law:
             f" WITH (maintenance = 'deferred') AS {later}"
         )
         self._views.append(Kept(view["name"], view["query"], view["exact"], columns))
+        self._create_forms(view)
+
+    def _create_forms(self, view: dict[str, Any]) -> None:
+        """The view in every other form that takes its definition."""
+        for form, option in FORMS.items():
+            name = f"{view['name']}_{form}"
+            try:
+                self._writer.execute(
+                    f"CREATE MATERIALIZED VIEW {name} WITH ({option}) AS {view['text']}"
+                )
+            except Unsupported:
+                continue
+            self._forms.setdefault(view["name"], {})[form] = name
 
     # -- one step -----------------------------------------------------------------------------
 
@@ -243,6 +260,8 @@ class Law:
                 "immediate": _answer(self._direct, f"SELECT * FROM {view.name}", view.columns),
                 "deferred": _answer(self._direct, f"SELECT * FROM {view.name}_later", view.columns),
             }
+            for form, name in self._forms.get(view.name, {}).items():
+                found[form] = _answer(self._direct, f"SELECT * FROM {name}", view.columns)
             if number % 5 == 0:
                 text = f"SELECT * FROM {view.name} "
                 found["immediate by duckdb"] = _answer(self._duck, text, view.columns)
