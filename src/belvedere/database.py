@@ -44,11 +44,10 @@ from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
 from belvedere.views.build import fill_index, unfinished
-from belvedere.views.cells import cell_participants
-from belvedere.views.cells import fill_index as fill_cell_index
-from belvedere.views.cells import fill_view as fill_cell_view
+from belvedere.views.cells import cell_participants, fill_on_cells
 from belvedere.views.host import ViewHost
 from belvedere.views.keep import Bind, Keeper, no_queries
+from belvedere.views.participants import participants
 from belvedere.views.rekey import CompileExpression, index_participants, no_expressions
 from belvedere.views.worker import Worker
 
@@ -366,28 +365,12 @@ class Database(ViewHost):
 
     def _fill(self, item: Index | View) -> None:
         commits = self.commits
-        if isinstance(commits, RowCommit) and isinstance(item, Index):
-            fill_cell_index(commits, self.begin, item.id, self._compile_expression)
-        elif isinstance(commits, RowCommit):
-            fill_cell_view(commits, self.begin, self.keeper, item.id)
+        if isinstance(commits, RowCommit):
+            fill_on_cells(commits, self.begin, self.keeper, item, self._compile_expression)
         elif isinstance(item, Index):
             fill_index(commits, self.catalog, item, self._compile_expression)
         else:
             self._fill_view(item)
-
-
-def participants(
-    catalog: Catalog, relations: frozenset[int], compile_expression: CompileExpression
-) -> tuple[Participant, ...]:
-    """What has a say in a commit that changes these relations, kept per catalog."""
-    memo_key = ("participants", relations)
-    found = catalog.memo.get(memo_key)
-    if found is None:
-        found = catalog.memo[memo_key] = (
-            *index_participants(catalog, relations, compile_expression),
-            *constraints.foreign_key_participants(catalog, relations),
-        )
-    return found  # type: ignore[return-value]
 
 
 def restore_backup(

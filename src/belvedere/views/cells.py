@@ -210,6 +210,20 @@ def _becomes_ready(change: RowChange) -> bool:
 # -- filling ---------------------------------------------------------------------------------------
 
 
+def fill_on_cells(
+    commits: RowCommit,
+    begin: Callable[[], Transaction],
+    keeper: Keeper,
+    item: Index | View,
+    compile_expression: CompileExpression,
+) -> None:
+    """Write what an index or view being built has to hold."""
+    if isinstance(item, Index):
+        fill_index(commits, begin, item.id, compile_expression)
+    else:
+        fill_view(commits, begin, keeper, item.id)
+
+
 def fill_index(
     commits: RowCommit,
     begin: Callable[[], Transaction],

@@ -1,0 +1,22 @@
+"""What every commit asks beside views: indexes and foreign keys."""
+
+from __future__ import annotations
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.txn import constraints
+from belvedere.txn.border import Participant
+from belvedere.views.rekey import CompileExpression, index_participants
+
+
+def participants(
+    catalog: Catalog, relations: frozenset[int], compile_expression: CompileExpression
+) -> tuple[Participant, ...]:
+    """What has a say in a commit that changes these relations, kept per catalog."""
+    memo_key = ("participants", relations)
+    found = catalog.memo.get(memo_key)
+    if found is None:
+        found = catalog.memo[memo_key] = (
+            *index_participants(catalog, relations, compile_expression),
+            *constraints.foreign_key_participants(catalog, relations),
+        )
+    return found  # type: ignore[return-value]
