@@ -8,7 +8,8 @@ column the view uses adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
@@ -16,6 +17,7 @@ from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.codec import keyspace
 from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange, Writer
+from belvedere.types import Row
 from belvedere.views.compile import Compiled
 from belvedere.views.grouping import entries, entry_function
 from belvedere.views.kept import Kept
@@ -69,9 +71,16 @@ class Maintainer:
         """Add what the changes add; `reader` shows the state before them, `after`, where it is
         known already, the state after them."""
         if len(changes) == 1 and not failpoints.armed:
-            legs = self._quick.legs.get(changes[0].key[:PREFIX], ())
+            change = changes[0]
+            legs = self._quick.legs.get(change[0][:PREFIX], ())
             if len(legs) == 1:  # most writes: one row of one table
-                self._write_one(legs[0], changes[0], reader, writer)
+                if change[1] is None:
+                    entry = legs[0].comes(change, reader.get)
+                    if entry is not None:
+                        group, amounts = entry
+                        writer.add(self._encode_key(group), self._encode_row(group), amounts)
+                else:
+                    self._write_one(legs[0], change, reader, writer)
                 return
         sums = self._sums(changes, reader, after)
         self.write_sums(sums, writer)
@@ -79,25 +88,27 @@ class Maintainer:
             self.write_sums(sums, writer)
 
     def _write_one(self, leg: Leg, change: RowChange, reader: Reader, writer: Writer) -> None:
-        stored = self._stored
-        if change.old is None:
-            entry = leg.comes(change, reader.get)
-            if entry is not None:
-                group, amounts = entry
-                writer.add(stored.key.encode(group), stored.payload.encode(group), amounts)
-            return
+        encode_key, encode_row = self._encode_key, self._encode_row
         found = leg.entries(change, reader.get)
         if len(found) == 2:  # went and came: of one group it is one addition
             (group, old, _), (other, new, _) = found
-            key = stored.key.encode(group)
-            if key == stored.key.encode(other):
+            key = encode_key(group)
+            if group == other or key == encode_key(other):
                 amounts = tuple(map(int.__sub__, new, old))
                 if any(amounts):
-                    writer.add(key, stored.payload.encode(group), amounts)
+                    writer.add(key, encode_row(group), amounts)
                 return
         for group, amounts, weight in found:
             signed = amounts if weight > 0 else tuple(map(int.__neg__, amounts))
-            writer.add(stored.key.encode(group), stored.payload.encode(group), signed)
+            writer.add(encode_key(group), encode_row(group), signed)
+
+    @cached_property
+    def _encode_key(self) -> Callable[[Row], bytes]:
+        return self._stored.key.encode
+
+    @cached_property
+    def _encode_row(self) -> Callable[[Row], bytes]:
+        return self._stored.payload.encode
 
     # -- the work -----------------------------------------------------------------------------
 
