@@ -11,8 +11,10 @@ from pathlib import Path
 import pytest
 
 import belvedere
+from belvedere.catalog.model import Maintenance
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.session.subscription import Subscription, ViewChange, subscribe
+from belvedere.views.flip import switch
 from tests.views.sql import Store, opened, rows_of
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
@@ -148,6 +150,19 @@ def test_a_switch_and_a_repair_are_in_the_stream(maintenance: str, rng: random.R
         for _, row, weight in changes:
             then[row] += weight
         assert +then == Counter(store.run("SELECT * FROM totals"))
+
+
+def test_what_a_switch_applies_is_in_the_stream() -> None:
+    """The commit that makes the view immediate finds changes in the log that nobody applied."""
+    with opened() as store:
+        made(store, "deferred")
+        store.run("ALTER MATERIALIZED VIEW totals SET (refresh_every = '1 d')")
+        store.run("REFRESH MATERIALIZED VIEW totals")
+        changes, view = subscribe(store.session(), "totals", timeout_s=0), store.view("totals")
+        store.run("INSERT INTO t VALUES (2, 2, 2)")
+        options = {"keep_changes": "1000"}
+        store.db.change_schema(lambda edit: switch(edit, view, Maintenance.IMMEDIATE, options))
+        assert plain(changes) == [((2, 1, 2), 1)]
 
 
 def test_a_dropped_view_keeps_no_changes() -> None:
