@@ -118,6 +118,8 @@ BATCH_ONLY = {
     "test_freshness.py::*": "clock, and positions",
     "test_pace.py::*": "knows no database",
     "test_docs.py::*": "pages are printed once",
+    "test_hostile.py::*": "says nothing of the store",
+    "test_statements.py::test_a_plan_for_few_rows_is_made_anew*": "clock",
     # These count reads of a batch store.
     "test_reads.py::test_a_row_of_a_view_is_one_get": "counts reads",
     "test_costs.py::*": "counts reads",
