@@ -25,8 +25,9 @@ SCHEDULES = (
     "maintenance = 'deferred', max_lag = '5 s'",
     "maintenance = 'immediate'",
     "maintenance = 'deferred'",
-    "refresh_every = '1 h'",
+    "maintenance = 'deferred', refresh_every = '1 h'",
 )
+"""Each whole, since a kill may leave out the one before it."""
 
 
 def create(store: Store) -> None:
