@@ -44,10 +44,11 @@ NATIVE = (
     "SELECT count(*) FROM t WHERE id < 0",
     "SELECT g, CASE WHEN b = 0 THEN NULL ELSE 10 / b END FROM t",
     "SELECT count(*) FROM o a CROSS JOIN o b",
+    "SELECT id FROM t WHERE g NOT IN (SELECT g FROM o WHERE w > 2)",
+    "SELECT g, d, count(*) FROM t GROUP BY GROUPING SETS ((g), (d), ())",
 )
 IN_PYTHON = (
     "SELECT g, avg(v), sum(x), string_agg(s, ',') FROM t GROUP BY g",
-    "SELECT id FROM t WHERE g NOT IN (SELECT g FROM o WHERE w > 2)",
     "SELECT DISTINCT n FROM t",
     "SELECT n FROM t INTERSECT SELECT w FROM o",
     "SELECT g, v FROM t UNION SELECT w, 1.5 FROM o",
@@ -57,7 +58,6 @@ IN_PYTHON = (
     "SELECT id, v FROM t ORDER BY v DESC NULLS LAST LIMIT 5",
     "SELECT count(*), avg(x) FROM t WHERE id < 0",
     "SELECT upper(s), n * 2, x * 2, k, u, i, c FROM t WHERE x > 0.05",
-    "SELECT g, d, count(*) FROM t GROUP BY GROUPING SETS ((g), (d), ())",
     "SELECT DISTINCT ON (g) g, id, s FROM t ORDER BY g, id DESC",
     "SELECT t.id, f FROM t, LATERAL generate_series(1, t.g) f",
     "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT n FROM r",
