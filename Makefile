@@ -39,7 +39,7 @@ tpch: setup ## the queries of TPC-H as views at scale factor 0.01; LINES=1200 fo
 	nice $(BIN)/python -m tests.properties.views.tpch --lines $(or $(LINES),60000)
 
 consistency: setup ## which consistency level views have under load; RUNS=100 SEED=7 for more
-	$(BIN)/python -m tests.simulation.consistency --runs $(or $(RUNS),20) --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.consistency --runs $(or $(RUNS),20) --seed $(or $(SEED),1)
 
 bench: setup ## a benchmark, with plots in build/: WORKLOAD=views, vms, cloudtps, pnuts; SCALE=0.1
 	@mkdir -p build

@@ -69,7 +69,8 @@ PARTS = (
     Part("benchmarks", fast=False),
     Part("slt", fast=False),
     Part("properties", fast=False),
-    Part("simulation", fast=False),
+    Part("consistency", fast=False),
+    Part("simulation", fast=False, minutes_max=30),
 )
 
 

@@ -26,7 +26,7 @@ from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
 from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
-from tests.simulation.consistency.levels import Level, Observation, State, Verdict, judge
+from tests.consistency.levels import Level, Observation, State, Verdict, judge
 
 WAIT_SECONDS_MAX = 60.0
 GROUPS = 4

@@ -8,8 +8,8 @@ import pytest
 
 from belvedere import failpoints
 from belvedere.errors import Error
-from tests.simulation.consistency.levels import Level, Observation, judge
-from tests.simulation.consistency.monitor import (
+from tests.consistency.levels import Level, Observation, judge
+from tests.consistency.monitor import (
     FRESHNESS,
     KINDS,
     REQUIRED,
@@ -17,7 +17,7 @@ from tests.simulation.consistency.monitor import (
     Profile,
     opened,
 )
-from tests.simulation.consistency.verifier import Load, verify
+from tests.consistency.verifier import Load, verify
 
 STATES = {1: "a", 2: "b", 3: "a", 4: "c"}
 

@@ -1,6 +1,6 @@
 """Runs the monitor and the verifier at length, and prints which level held for every view.
 
-python -m tests.simulation.consistency --runs 20 --seed 1
+python -m tests.consistency --runs 20 --seed 1
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ import argparse
 import sys
 from collections import Counter
 
-from tests.simulation.consistency.monitor import (
+from tests.consistency.monitor import (
     FRESHNESS,
     KINDS,
     REQUIRED,
@@ -17,7 +17,7 @@ from tests.simulation.consistency.monitor import (
     Profile,
     opened,
 )
-from tests.simulation.consistency.verifier import Load, verify
+from tests.consistency.verifier import Load, verify
 
 
 def main() -> int:
