@@ -15,6 +15,7 @@ lie side by side in the tail, so its four bounds cut all three out of the joined
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import Any
 
 import numpy as np
@@ -64,6 +65,8 @@ _ENTRY = np.dtype(
     ]
 )
 
+_AFTER_HASH = itemgetter(slice(HASH_BYTES, None))
+
 
 def records_to_arrow(records: list[bytes]) -> pa.RecordBatch:
     """Every change of the records, in order. Corruption when one does not match its hash."""
@@ -105,11 +108,8 @@ def _headers(joined: JoinedValues) -> npt.NDArray[Any]:
     headers = joined.gather(joined.starts, HEADER_BYTES).view(_HEADER).ravel()
     if (headers["length"] != joined.lengths).any():
         _refuse(headers, headers["length"] != joined.lengths, "wrong length")
-    digests = np.fromiter(
-        (xxh3_64_intdigest(record[HASH_BYTES:]) for record in joined.values),
-        np.uint64,
-        len(joined.values),
-    )
+    hashed = map(xxh3_64_intdigest, map(_AFTER_HASH, joined.values))
+    digests = np.fromiter(hashed, np.uint64, len(joined.values))
     if (headers["hash"] != digests).any():
         _refuse(headers, headers["hash"] != digests, "wrong hash")
     return headers

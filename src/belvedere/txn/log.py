@@ -88,7 +88,7 @@ class Log:
                 yield decode_record(data)
 
     def read_arrow(
-        self, after: int, through: int | None = None, *, batch_rows: int = 8192
+        self, after: int, through: int | None = None, *, batch_rows: int = 4096
     ) -> Iterator[pa.RecordBatch]:
         """One row a change: position, time, transaction, relation, kind, key, old, new."""
         from belvedere.codec.record_arrow import records_to_arrow  # heavy
