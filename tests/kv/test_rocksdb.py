@@ -17,6 +17,7 @@ from belvedere.errors import Corruption, InvalidInput, Unavailable
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_errors import translated, translated_open
 from belvedere.kv.rocksdb_scan import Scan, take_values
+from belvedere.kv.rocksdb_settings import CACHE_BYTES
 from tests.kv.damage import edit, logs
 from tests.kv.stores import content, load_rocks, open_rocks
 
@@ -261,3 +262,15 @@ def test_errors_of_the_engine_become_ours(
         assert type(error) is kind
         assert error.sqlstate == sqlstate
         assert error.detail == text
+
+
+# ---- settings
+
+
+def test_the_settings_hold_for_a_store_that_exists_already(tmp_path: Path) -> None:
+    """The binding takes them from the store's own OPTIONS file unless told by column family."""
+    open_rocks(tmp_path / "store").close()
+    store = load_rocks(tmp_path / "store")
+    capacity = store._database.property_value("rocksdb.block-cache-capacity")
+    store.close()
+    assert capacity == str(CACHE_BYTES)

@@ -17,10 +17,11 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from rich.progress import Progress
-from rocksdict import Options, Rdict, WriteBatch
+from rocksdict import Rdict, WriteBatch
 
 from belvedere.benchmarks.report import Figure, Report, alternate
 from belvedere.interfaces.dbapi import Connection, connect
+from belvedere.kv.rocksdb_settings import store_options
 
 FIELDS = 10
 FIELD_BYTES = 100
@@ -228,11 +229,10 @@ class Belvedere:
 
 
 class Raw:
-    """The same on rocksdict: values are bytes of the same length, an update logs what it did."""
+    """The same on rocksdict, set as a store is: values of the same length, each write logged."""
 
     def __init__(self, path: Path) -> None:
-        options = Options(raw_mode=True)
-        options.create_if_missing(True)
+        options = store_options(create=True, salvage=False)
         self._database = Rdict(str(path), options)
         self._number = 0
 

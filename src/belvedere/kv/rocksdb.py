@@ -5,7 +5,8 @@ are bare exceptions, so each call maps them; `close` leaves the lock behind whil
 checkpoint object lives, so neither outlives it, and fails while another thread is inside a call, so
 it lets none begin and waits for those that run; a write with the sync option holds the GIL through
 the fsync, so a durable write is a write and then `flush_wal`, which does not; an empty or inverted
-`delete_range` makes every later write fail, so it never reaches the engine.
+`delete_range` makes every later write fail, so it never reaches the engine; settings given for the
+database alone are not taken when it exists, so they are given for its column family too.
 
 get and write are the hot paths: one frame and a try above the binding.
 """
@@ -103,7 +104,7 @@ class RocksStore:
             check_logs(directory)
         options = store_options(create=create, salvage=salvage, cache_bytes=cache_bytes)
         try:
-            database = Rdict(str(directory), options)
+            database = Rdict(str(directory), options, column_families={"default": options})
         except Exception as error:
             raise translated_open(error, directory) from error
         return cls(database, directory, options)

@@ -40,7 +40,12 @@ class Checkpoint:
         options = store_options(create=False, salvage=False, cache_bytes=_CACHE_BYTES)
         data = self.directory / DATA_DIRECTORY
         try:
-            database = Rdict(str(data), options, access_type=AccessType.read_only(False))
+            database = Rdict(
+                str(data),
+                options,
+                column_families={"default": options},
+                access_type=AccessType.read_only(False),
+            )
         except Exception as error:
             raise Unavailable(
                 "checkpoint cannot be opened", detail=str(error)[:200], path=str(data)
