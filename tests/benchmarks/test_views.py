@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import io
 import json
 import random
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 
 from belvedere.benchmarks import peer, views, views_deferred, views_matrix, workload
 from belvedere.benchmarks.plots import Plot, save
@@ -87,6 +89,24 @@ def test_a_report_tells_what_is_published_and_what_is_not_there(tmp_path: Path) 
     written = json.loads((tmp_path / "r.json").read_text())
     assert written["figures"][0]["published"] == "5 s"
     assert written["absent"] == ["b: not yet"]
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_report_shows_names_whole_on_any_terminal(width: int) -> None:
+    name = "(e) 1000000 rows, 50% changed, join + aggregate / PostgreSQL"
+    figure = Figure(name, 248_000.0, "changes/s", ">= 200000 value", 1.0, "31.4 -> 95.4 ms (0.3x)")
+    text = io.StringIO()
+    Report("views", 1, [figure]).print(Console(file=text, width=width))
+    printed = text.getvalue()
+    assert max(map(len, printed.splitlines())) <= width
+    words = printed.split()
+    assert set(name.split()) < set(words)
+    assert {"248,000", "changes/s", "200000", "met", "31.4", "(0.3x)"} < set(words)
+
+
+def test_parts_are_run_by_their_letter() -> None:
+    report = views.run(SCALE, 1, ["d"])
+    assert {figure.name[:3] for figure in report.figures} == {"(d)"}
 
 
 def test_what_a_thread_raises_is_raised_by_join() -> None:

@@ -16,11 +16,19 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from belvedere.benchmarks import plots
 from belvedere.benchmarks.plots import Plot
+
+
+NAME_WIDTH = 28
+"""What is measured takes so many columns at least, also on a narrow terminal."""
+
+WIDE = 120
+"""From so many columns on there is room for the baseline and for what papers report."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,24 +71,20 @@ class Report:
         self.figures.append(figure)
 
     def print(self, console: Console | None = None) -> None:
-        table = Table(title=f"{self.workload} (seed {self.seed}, {hardware()}, {commit()})")
-        headings = ["measured", "value", "unit", "baseline", "ratio", "goal", ""]
-        papers = any(figure.published for figure in self.figures)
-        for heading in [*headings, "published"] if papers else headings:
-            left = heading in ("measured", "unit", "published")
-            table.add_column(heading, justify="left" if left else "right")
-        for figure in self.figures:
-            cells = [
-                figure.name,
-                _number(figure.value),
-                figure.unit,
-                _number(figure.baseline),
-                _number(figure.ratio),
-                figure.goal.removesuffix(" ratio").removesuffix(" value"),
-                {True: "met", False: "missed", None: ""}[figure.met],
-            ]
-            table.add_row(*cells, *([figure.published] if papers else []))
         console = console or Console()
+        wide = console.width >= WIDE
+        title = f"{self.workload} (seed {self.seed}, {hardware()}, {commit()})"
+        table = Table(title=title, box=box.SIMPLE_HEAD, pad_edge=False, collapse_padding=True)
+        papers = wide and any(figure.published for figure in self.figures)
+        table.add_column("measured", min_width=NAME_WIDTH)
+        for heading in ("value", "unit", *(("baseline",) if wide else ()), "ratio", "goal", ""):
+            left = heading in ("unit", "goal", "")
+            table.add_column(heading, justify="left" if left else "right", no_wrap=True)
+        if papers:
+            table.add_column("published")
+        for figure in self.figures:
+            published = [figure.published] if papers else []
+            table.add_row(*_cells(figure, wide), *published)
         console.print(table)
         for reason in self.absent:
             console.print(f"not there: {reason}", markup=False)
@@ -125,6 +129,25 @@ def commit() -> str:
     except (OSError, subprocess.CalledProcessError):
         return "installed package"
     return "commit " + found.stdout.strip()
+
+
+def _cells(figure: Figure, wide: bool) -> list[str]:
+    """A row of the table. Where it is narrow, what a paper says is below the name."""
+    name = figure.name
+    if figure.published and not wide:
+        name += f"\npublished: {figure.published}"
+    baseline = [_number(figure.baseline)] if wide else []
+    goal = figure.goal.removesuffix(" ratio").removesuffix(" value")
+    met = {True: "met", False: "missed", None: ""}[figure.met]
+    return [
+        name,
+        _number(figure.value),
+        figure.unit,
+        *baseline,
+        _number(figure.ratio),
+        goal,
+        met,
+    ]
 
 
 def _number(value: float | None) -> str:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Annotated, Any
 
 import typer
@@ -70,13 +71,20 @@ def bench(
         float, typer.Option(help=f"1 is full size ({', '.join(BY_SCALE)})", min=1e-6)
     ] = 1.0,
     seed: Annotated[int, typer.Option(help="what random choices start from")] = 1,
+    part: Annotated[
+        list[str] | None, typer.Option(help="only this part, by its letter (views); repeatable")
+    ] = None,
     json: Annotated[Path | None, typer.Option(help="also write the figures here")] = None,
     plots: Annotated[Path | None, typer.Option(help="also draw the curves, to this place")] = None,
 ) -> None:
     if workload not in (*BY_ROWS, *BY_SCALE):
         raise typer.BadParameter(f"known workloads: {', '.join((*BY_ROWS, *BY_SCALE))}")
-    run = importlib.import_module(f"belvedere.benchmarks.{workload}").run
-    report = run(rows, seed) if workload in BY_ROWS else run(scale, seed)
+    module = importlib.import_module(f"belvedere.benchmarks.{workload}")
+    if part and not set(part) <= _letters(module):
+        known = ", ".join(sorted(_letters(module))) or "none"
+        raise typer.BadParameter(f"parts of {workload}: {known}")
+    size = rows if workload in BY_ROWS else scale
+    report = module.run(size, seed, part) if part else module.run(size, seed)
     report.print()
     if json is not None:
         report.write_json(json)
@@ -84,6 +92,11 @@ def bench(
         with _said_plainly():
             for file in report.save_plots(plots):
                 print(file)
+
+
+def _letters(workload: ModuleType) -> set[str]:
+    """The parts of a workload that can be run by themselves."""
+    return {name[0] for name in getattr(workload, "STEPS", ())}
 
 
 _SQL: dict[str, Any] = {"compile_expression": compile_table_expression, "bind": bind_definition}
