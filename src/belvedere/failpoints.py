@@ -95,10 +95,13 @@ PLANTED = {
     "view_delta_twice": "a view adds each delta twice",
     "view_join_after": "the delta of a join reads the state after the changes on both sides",
     "view_padding_kept": "a row padded with NULLs stays when its first match comes",
-    "view_deletes_ignored": "a group whose rows only went is not done again",
+    "view_deletes_ignored": "a group whose rows only went is not done again: its minimum stays",
     "view_null_group_dropped": "rows of the NULL group are left out",
     "view_flip_without_log": "a view becomes immediate without what the log still has for it",
     "view_snapshot_early": "a backfill claims a later position than it read at",
+    "view_build_keeps_deleted": "rows deleted while a view is filled stay in it",
+    "view_group_stays_gone": "a group that was emptied does not come back",
+    "view_read_behind_token": "a deferred view is read though it has not reached the token",
 }
 
 

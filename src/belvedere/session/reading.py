@@ -16,6 +16,7 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, NamedTuple
 
+from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.session.freshness import Freshness, FreshnessKind
@@ -112,6 +113,8 @@ def ready_to_read(
     """What to run, and on what, so that deferred views are as fresh as asked."""
     views = entry.deferred
     if not views or session.freshness.kind is FreshnessKind.ANY:
+        return entry, transaction
+    if failpoints.armed and failpoints.planted("view_read_behind_token"):
         return entry, transaction
     session.host.deferred.sample()
     marks = {view.id: required_position(transaction, view) for view in views}

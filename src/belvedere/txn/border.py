@@ -139,8 +139,11 @@ class Writer(Protocol):
 
 
 class Participant(Protocol):
-    """What a commit asks for locks, checks and writes. Holds no state between calls. One that has
-    `checks = False` is not asked to check anything."""
+    """What a commit asks for locks, checks and writes. Holds no state between calls."""
+
+    @property
+    def checks(self) -> bool:
+        """False: it refuses nothing, so that `check` need not be called."""
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
         """Locks needed beyond root keys; only the row-atomic commit asks."""

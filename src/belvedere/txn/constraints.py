@@ -84,6 +84,8 @@ def _drop(keys: Sequence[TableAndKey], edit: Edit) -> None:
 
 
 class ForeignKeyParticipant:
+    checks = True
+
     def __init__(self, catalog: Catalog, child: Table, key: ForeignKey) -> None:
         self._key = key
         self._child = compiled_table(catalog, child.id)

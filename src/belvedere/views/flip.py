@@ -68,6 +68,8 @@ def switch(edit: Edit, view: View, maintenance: Maintenance, options: dict[str, 
 class Flip:
     """Participant of catalog changes."""
 
+    checks = True
+
     def __init__(self, keeper: Keeps, log: ChangeLog) -> None:
         self._keeper = keeper
         self._log = log

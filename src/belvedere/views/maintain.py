@@ -15,7 +15,7 @@ from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
-from belvedere.codec import keyspace
+from belvedere.codec import accumulator, keyspace
 from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange, Writer
 from belvedere.types import Row
 from belvedere.views.compile import Compiled
@@ -51,6 +51,7 @@ class Maintainer:
         self._add_changes = change_adder(view.amounts)
         self._indexes = indexes
         self.table = self._only_table(view)
+        self._emptied: set[bytes] = set()  # by the planted bug `view_group_stays_gone` alone
 
     # -- as a participant ---------------------------------------------------------------------
 
@@ -83,9 +84,24 @@ class Maintainer:
                     self._write_one(legs[0], change, reader, writer)
                 return
         sums = self._sums(changes, reader, after)
+        if failpoints.armed and failpoints.planted("view_group_stays_gone"):
+            sums = self._without_returning(sums, reader)
         self.write_sums(sums, writer)
         if failpoints.armed and failpoints.planted("view_delta_twice"):
             self.write_sums(sums, writer)
+
+    def _without_returning(self, sums: Sums, reader: Reader) -> Sums:
+        """A planted bug: a group that was emptied once takes no rows any more."""
+        emptied, kept = self._emptied, {}
+        for group, amounts in sums.items():
+            key = self._encode_key(group)
+            if key not in emptied:
+                kept[group] = amounts
+                state = reader.get(key)
+                before = 0 if state is None else accumulator.decode(state)[1][0]
+                if state is not None and before + amounts[0] == 0:
+                    emptied.add(key)
+        return kept
 
     def _write_one(self, leg: Leg, change: RowChange, reader: Reader, writer: Writer) -> None:
         encode_key, encode_row = self._encode_key, self._encode_row

@@ -29,6 +29,8 @@ TOTAL = SUMS + b"total"
 class CountByName:
     """A participant as a view would be one: products counted by name, and in all."""
 
+    checks = True
+
     def __init__(self, relation: int) -> None:
         self._relation = relation
         self.seen: list[tuple[RowChange, ...]] = []

@@ -101,6 +101,8 @@ class Watching(Database):
 
 
 class Watcher:
+    checks = True
+
     def __init__(self, database: Watching) -> None:
         self._database = database
 

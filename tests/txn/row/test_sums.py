@@ -26,6 +26,8 @@ SETTINGS = Settings(grace_seconds=0.0, close_seconds_min=0.01)
 class CountProducts:
     """SELECT count(*), sum(id) FROM product, kept by adding."""
 
+    checks = True
+
     def __init__(self, relation: int) -> None:
         self._relation = relation
 

@@ -333,7 +333,7 @@ class BatchCommit:
         derived = writer.writes()
         after: OverlayReader | None = None
         for participant in participants:
-            if getattr(participant, "checks", True):
+            if participant.checks:
                 if after is None:
                     overlay = {change.key: change.new for change in changes}
                     overlay.update(derived)

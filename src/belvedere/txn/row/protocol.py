@@ -343,7 +343,7 @@ class RowCommit:
         overlay.update(writer.rows())
         after = OverlayReader(newest, overlay, newest.position + 1, newest.catalog)
         for participant in participants:
-            if getattr(participant, "checks", True):
+            if participant.checks:
                 participant.check(intent.changes, after)
         return msgspec.structs.replace(record, writes=record.writes + writer.writes())
 
