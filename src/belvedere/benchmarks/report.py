@@ -23,7 +23,6 @@ from rich.table import Table
 from belvedere.benchmarks import plots
 from belvedere.benchmarks.plots import Plot
 
-
 NAME_WIDTH = 28
 """What is measured takes so many columns at least, also on a narrow terminal."""
 
