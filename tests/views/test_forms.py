@@ -141,6 +141,78 @@ def test_a_colocated_join_stores_rows_and_not_pairs(store: Store) -> None:
     assert store.run("SELECT count(*) FROM v WHERE city = 'Wien'") == [(52,)]
 
 
+KEYED = (
+    "SELECT o.id, c.id AS c, o.customer, n.customer AS third, o.total FROM orders o"
+    " JOIN customers c ON o.customer = c.id JOIN notes n ON n.customer = c.id"
+)
+
+
+ACCESS = {
+    "c = 2": "prefix [2, ",
+    "customer = 2": "prefix [2, ",
+    "2 = third": "prefix [2, ",
+    "c = 2 AND total > 1": "prefix [2, ",
+    "c >= 2 AND customer < 4": "range [>= 2 < 4]",
+    "c BETWEEN 2 AND 3 OR c = 9": "",
+    "c IN (1, 3)": "",
+    "c + 0 = 2": "",
+    "total = 5": "",
+    "c = NULL": "",
+    "c = (SELECT max(id) FROM customers)": "",
+}
+
+
+@pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
+def test_a_colocated_join_read_by_its_key_reads_these_rows_of_every_table(
+    store: Store, maintenance: str
+) -> None:
+    schedule = ", refresh_every = '1 h'" if maintenance == "deferred" else ""
+    store.run(
+        "CREATE MATERIALIZED VIEW v WITH"
+        f" (join = 'colocated', maintenance = '{maintenance}'{schedule}) AS {KEYED}",
+        "INSERT INTO customers SELECT x, 'c' FROM generate_series(3, 9) AS g(x)",
+        "INSERT INTO orders SELECT 100 + x, x % 10, x % 7, 0 FROM generate_series(1, 40) AS g(x)",
+        "INSERT INTO notes SELECT x, x % 10, 'n' FROM generate_series(1, 20) AS g(x)",
+    )
+    for where, access in ACCESS.items():
+        query = f"SELECT * FROM ({KEYED}) q WHERE {where}"
+        assert Counter(store.run(f"SELECT * FROM v WHERE {where}")) == Counter(store.run(query))
+        plan = [line for (line,) in store.run(f"EXPLAIN SELECT * FROM v WHERE {where}")]
+        scans = [line for line in plan if "Scan state" in line]
+        assert all(access in line for line in scans), (where, plan)
+        assert not access or len(scans) == 3
+
+
+def test_a_colocated_join_is_read_by_a_parameter_and_beside_other_tables(store: Store) -> None:
+    store.run(f"CREATE MATERIALIZED VIEW v WITH (join = 'colocated') AS {COLOCATED['pairs']}")
+    store.run(
+        "CREATE MATERIALIZED VIEW w WITH (join = 'colocated') AS SELECT o.id, c.id AS c"
+        " FROM orders o JOIN customers c ON o.customer = c.id"
+    )
+    session = store.session()
+    result = session.execute("SELECT id FROM w WHERE c = $1 ORDER BY id", (1,))
+    assert result.rows == [(1,), (2,)]
+    assert session.execute("SELECT id FROM w WHERE c = $1 ORDER BY id", (2,)).rows == [(3,)]
+    joined = "SELECT v.id, w.c FROM v JOIN w ON v.id = w.id WHERE w.c = 1 AND v.total > 2"
+    assert store.run(joined) == [(2, 1)]
+    padded = "SELECT c.id, w.id FROM customers c LEFT JOIN w ON w.c = c.id AND w.c = 2 ORDER BY 1"
+    assert store.run(padded) == [(1, None), (2, 3)]
+
+
+def test_equal_keys_that_look_different_are_found_together(store: Store) -> None:
+    store.run(
+        "CREATE TABLE l (k numeric, a int)",
+        "CREATE TABLE r (k numeric, b int)",
+        "INSERT INTO l VALUES (1.0, 1), (1.00, 2), (2, 3)",
+        "INSERT INTO r VALUES (1, 10), (2.0, 20)",
+        "CREATE MATERIALIZED VIEW v WITH (join = 'colocated') AS"
+        " SELECT l.k AS x, r.k AS y, a, b FROM l JOIN r ON l.k = r.k",
+    )
+    for where in ("x = 1.000", "y = 1.000", "x < 2.00", "y > 0 AND x <= 1"):
+        found = store.run(f"SELECT x::text, y::text, a, b FROM v WHERE {where} ORDER BY a")
+        assert found == [("1.0", "1", 1, 10), ("1.00", "1", 2, 10)]
+
+
 def test_a_volatile_function_takes_full_recompute(store: Store) -> None:
     text = "SELECT id, now() > '2001-01-01' AS late FROM orders"
     with pytest.raises(Unsupported, match="incrementally") as refused:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -61,7 +62,7 @@ def bind_definition(catalog: Catalog, text: str) -> n.Node:
 def written(catalog: Catalog, text: str) -> n.Node:
     """The plan of a query as it is written, over base tables."""
     plan = _bound(catalog, text)
-    return with_views(catalog, plan, lambda v: written(pinned(catalog, v), v.definition))
+    return with_views(catalog, plan, lambda v, _: written(pinned(catalog, v), v.definition))
 
 
 def _bound(catalog: Catalog, text: str) -> n.Node:
@@ -235,18 +236,25 @@ def readable_plan(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
     """The plan with views replaced by plans over their state."""
     if not catalog.views:
         return plan
-    return with_views(catalog, plan, lambda view: session.host.keeper.reading(catalog, view))
+    plan = _with_conditions_in_scans(catalog, plan)
+    return with_views(catalog, plan, partial(session.host.keeper.wanted, catalog))
 
 
 def bypassing_plan(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
     """The plan with deferred views replaced by their definitions, others by plans over state."""
 
-    def plan_of(view: View) -> n.Node:
+    def plan_of(view: View, scan: n.Scan) -> n.Node:
         if view.maintenance is Maintenance.DEFERRED:
             return written(pinned(catalog, view), view.definition)
-        return session.host.keeper.reading(catalog, view)
+        return session.host.keeper.wanted(catalog, view, scan)
 
-    return with_views(catalog, plan, plan_of)
+    return with_views(catalog, _with_conditions_in_scans(catalog, plan), plan_of)
+
+
+def _with_conditions_in_scans(catalog: Catalog, plan: n.Node) -> n.Node:
+    """Co-located joins are told what is wanted of them before they become joins."""
+    told = any(form_of(view.options).colocated for view in views_in(catalog, plan))
+    return push_predicates(plan, Context(catalog, TEXTS)) if told else plan
 
 
 def deferred_in(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:

@@ -132,6 +132,46 @@ def joined(made: Colocated, state: n.Node, fields: Fields) -> n.Node:
     return n.Project(node, branch.columns, fields)
 
 
+_COMPARISONS = frozenset(("=", "<", "<=", ">", ">="))
+
+
+def only(made: Colocated, state: n.Node, condition: e.Expression) -> n.Node:
+    """The stored rows that the view's rows of this condition come from. Keys of joined rows are
+    equal, so what compares one of them with a constant holds for all: it is a range of keys."""
+    found = [_of_key(made, one) for one in transform.conjuncts(condition)]
+    ranges = [one for one in found if one is not None]
+    wanted = transform.conjunction(ranges)
+    return state if wanted is None else n.Filter(state, wanted)
+
+
+def _of_key(made: Colocated, condition: e.Expression) -> e.Expression | None:
+    """A condition on a column of the view, as one on the stored key; None where it is no such."""
+    match condition:
+        case e.Call(function, (one, other)) if function.name in _COMPARISONS:
+            pair = (_stored_key(made, one), _stored_key(made, other))
+            if pair[0] is not None and _is_constant(other):
+                return replace(condition, arguments=(pair[0], other))
+            if pair[1] is not None and _is_constant(one):
+                return replace(condition, arguments=(one, pair[1]))
+        case e.InList(operand=operand, negated=False):
+            key = _stored_key(made, operand)
+            if key is not None and all(map(_is_constant, condition.items)):
+                return replace(condition, operand=key)
+    return None
+
+
+def _stored_key(made: Colocated, expression: e.Expression) -> e.Column | None:
+    if not isinstance(expression, e.Column):
+        return None
+    shown = made.branch.columns[expression.index]
+    is_key = isinstance(shown, e.Column) and shown.index in made.keys
+    return e.Column(0, expression.type, "key") if is_key else None
+
+
+def _is_constant(expression: e.Expression) -> bool:
+    return isinstance(expression, e.Literal | e.Parameter)
+
+
 def _rows_of(state: n.Node, number: int, offset: int, fields: Fields) -> n.Node:
     mine = equality(e.Column(1, INTEGER), e.Literal(number, INTEGER), null_safe=False)
     columns = tuple(e.Column(2 + offset + i, f.type, f.name) for i, f in enumerate(fields))

@@ -52,6 +52,8 @@ class Compiled:
     reading: Callable[[int], n.Node]
     orders: tuple[e.SortKey, ...] = ()
     recomputed: n.Node | None = None  # of an auxiliary view: what its rows must be
+    narrowed: Callable[[int, e.Expression], n.Node] | None = None
+    """`reading`, without state that a condition on the view's rows leaves out, if that helps."""
 
     @cached_property
     def auxiliaries(self) -> tuple[Auxiliary, ...]:
@@ -198,7 +200,10 @@ def _side_by_side(plan: n.Node) -> Compiled:
     def reading(view: int) -> n.Node:
         return colocated.joined(made, state(view), plan.fields)
 
-    return Compiled(made.tree, None, made.stored, 1, reading)
+    def narrowed(view: int, condition: e.Expression) -> n.Node:
+        return colocated.joined(made, colocated.only(made, state(view), condition), plan.fields)
+
+    return Compiled(made.tree, None, made.stored, 1, reading, narrowed=narrowed)
 
 
 def _bag_reading(stored: Fields) -> Callable[[int], n.Node]:

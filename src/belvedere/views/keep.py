@@ -10,6 +10,7 @@ first transaction that maintains it (`views.flip`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from typing import NamedTuple, cast
 
 import msgspec
@@ -21,6 +22,7 @@ from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
 from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
 from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
+from belvedere.plan import transform
 from belvedere.txn.border import ChangeLog, CommitProtocol, Participant, ParticipantsFor, Reader
 from belvedere.txn.commit.batch import DerivedRows
 from belvedere.views.auxiliary import Auxiliary
@@ -306,6 +308,17 @@ class Keeper:
     def reading(self, catalog: Catalog, view: View) -> n.Node:
         """A plan for the view's rows, over its stored state."""
         return self.compiled(catalog, view).reading(view.id)
+
+    def wanted(self, catalog: Catalog, view: View, scan: n.Scan) -> n.Node:
+        """The same, perhaps without rows that the scan's condition leaves out."""
+        narrowed = self.compiled(catalog, view).narrowed
+        if narrowed is None or scan.filter is None:
+            return self.reading(catalog, view)
+        slots = scan.slots
+        condition = transform.map_columns(
+            scan.filter, lambda column: replace(column, index=slots[column.index])
+        )
+        return narrowed(view.id, condition)
 
 
 def _require_same_form(view: View, compiled: Compiled) -> None:

@@ -17,8 +17,9 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 
-PlanOf = Callable[[View], n.Node]
-"""A plan whose fields are the view's columns."""
+PlanOf = Callable[[View, n.Scan], n.Node]
+"""A plan whose fields are the view's columns. The scan tells what the reader wants: what it leaves
+out need not be given, what it does not want may be."""
 
 
 def views_in(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
@@ -35,7 +36,7 @@ def _views(catalog: Catalog, plan: n.Node) -> Iterator[View]:
 
 
 def with_views(catalog: Catalog, plan: n.Node, plan_of: PlanOf) -> n.Node:
-    """The plan with every scan of a view replaced by `plan_of(view)`."""
+    """The plan with every scan of a view replaced by `plan_of(view, scan)`."""
 
     def on_node(node: n.Node) -> n.Node:
         node = transform.rebuild_inputs(node, on_node)
@@ -44,7 +45,7 @@ def with_views(catalog: Catalog, plan: n.Node, plan_of: PlanOf) -> n.Node:
             view = catalog.get(node.relation)
             if isinstance(view, View):
                 require_readable(view)
-                return _as_scan(node, plan_of(view))
+                return _as_scan(node, plan_of(view, node))
         return node
 
     def on_expression(expression: e.Expression) -> e.Expression:
