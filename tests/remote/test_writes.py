@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import threading
@@ -157,6 +158,57 @@ def test_parts_that_are_discarded_or_made_up_cannot_be_written(
     with pytest.raises(InvalidInput, match="not the name of a part"):
         store.write("t", "append", ["../../etc/passwd"])
     assert list((tmp_path / "shop.db" / "staging").iterdir()) == []
+
+
+def test_a_job_that_ended_has_no_parts_also_of_tasks_that_are_late(
+    store: Store, connection: Connection, tmp_path: Path
+) -> None:
+    job, staging = "0" * 32, tmp_path / "shop.db" / "staging"
+    batch = pa.RecordBatch.from_pylist([{"id": 1, "name": "a"}])
+
+    def ended_meanwhile() -> Any:
+        yield batch
+        store.end_job(job)
+        yield batch
+
+    told, _ = store.stage("t", "append", batch.schema, [batch], job)
+    other = staged(store, [{"id": 2, "name": "b"}])
+    with pytest.raises(Unavailable, match="job of these rows has ended"):
+        store.stage("t", "append", batch.schema, ended_meanwhile(), job)
+    with pytest.raises(Unavailable, match="job of these rows has ended"):
+        store.stage("t", "append", batch.schema, [batch], job)
+    assert [one.name for one in staging.iterdir()] == [other]
+    with pytest.raises(Unavailable, match="staged rows are gone"):
+        store.write("t", "append", [told])
+    with pytest.raises(InvalidInput, match="not the name of a job"):
+        store.end_job("*")
+
+
+@pytest.mark.parametrize("good", [True, False])
+def test_a_write_ends_its_job(
+    store: Store, connection: Connection, tmp_path: Path, *, good: bool
+) -> None:
+    job = "a" * 32
+    batch = pa.RecordBatch.from_pylist([{"id": 1, "name": "a", "n": 1 if good else -1}])
+    parts = [store.stage("t", "append", batch.schema, [batch], job)[0] for _ in range(2)]
+    with contextlib.nullcontext() if good else pytest.raises(InvalidInput, match="check"):
+        store.write("t", "append", parts[:1], job=job)  # nobody heard of the other part
+    assert len(content(connection)) == int(good)
+    assert list((tmp_path / "shop.db" / "staging").iterdir()) == []
+
+
+def test_the_next_batch_of_a_stream_has_the_name_of_the_last(
+    store: Store, connection: Connection, tmp_path: Path
+) -> None:
+    job = "b" * 32
+    for number in range(2):
+        batch = pa.RecordBatch.from_pylist([{"id": number, "name": "a"}])
+        part, _ = store.stage("t", "append", batch.schema, [batch], job)
+        store.stage("t", "append", batch.schema, [batch], job)
+        store.write("t", "append", [part], job=job, writer="w", batch=number)
+        assert list((tmp_path / "shop.db" / "staging").iterdir()) == []
+    store.end_job(job, again=True)
+    store.stage("t", "append", batch.schema, [batch], job)
 
 
 def test_a_task_that_dies_while_it_sends_leaves_no_part(

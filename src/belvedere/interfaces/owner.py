@@ -12,6 +12,7 @@ import os
 import shutil
 import socket
 import threading
+from collections import deque
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -38,13 +39,15 @@ PEER_TIMEOUT_S = 3600.0
 LOOK_S = 30.0
 """How often to look for what peers have left behind."""
 STAGING = "staging"
+JOBS_REMEMBERED = 1_000
 
 
 class Owner:
     """Answers for an open database until `close`."""
 
     def __init__(self, database: Database, shared: Shared, directory: Path) -> None:
-        self._serving = Serving(database, shared, directory, Leases(database))
+        jobs: deque[str] = deque(maxlen=JOBS_REMEMBERED)
+        self._serving = Serving(database, shared, directory, Leases(database), jobs)
         shutil.rmtree(directory / STAGING, ignore_errors=True)  # parts of jobs that are no more
         self._path = directory / SOCKET_FILE
         self._path.unlink(missing_ok=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
+import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -21,7 +22,9 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
-from belvedere.errors import InvalidInput
+from belvedere.errors import Error, InvalidInput
+from belvedere.execution.spark.failures import is_ours, meaning_of
+from belvedere.execution.spark.operators import Failed
 from belvedere.pipeline.store import Relation, Store, Written
 from belvedere.pipeline.write import Target, stage
 
@@ -74,12 +77,14 @@ def run(
     frame = build(inputs, columns)
     given = [name for name in frame.columns if name != CORRUPT]
     store.check_columns(table, operation, given)
-    target = Target(store, table, operation, on_error, tuple(frame.columns))
-    parts = _staged(frame, target)
+    job = secrets.token_hex(16)
+    target = Target(store, table, operation, on_error, tuple(frame.columns), job)
     try:
-        written = store.write(table, operation, parts, on_error=on_error)
-    finally:
-        store.discard(parts)
+        parts = _staged(frame, target)
+    except Error:
+        store.end_job(job)
+        raise
+    written = store.write(table, operation, parts, on_error=on_error, job=job)
     file = None
     if written.rejects.num_rows:
         file = rejects or Path(f"{table}.rejects.csv")
@@ -153,6 +158,8 @@ def _staged(frame: DataFrame, target: Target) -> list[str]:
     try:
         made = frame.mapInArrow(partial(_stage_batches, target), "part string").collect()
     except PySparkException as error:
+        if is_ours(error):
+            raise meaning_of(error) from error
         raise InvalidInput(
             "files cannot be read", sqlstate="58P01", detail=_cause(error)
         ) from error
@@ -161,7 +168,10 @@ def _staged(frame: DataFrame, target: Target) -> list[str]:
 
 def _stage_batches(target: Target, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """In a task."""
-    staged = stage(target, iter(batches))
+    try:
+        staged = stage(target, iter(batches), target.job)
+    except Error as error:
+        raise Failed(error) from None
     yield pa.RecordBatch.from_pydict({"part": [staged.part]})
 
 

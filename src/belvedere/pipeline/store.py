@@ -199,17 +199,26 @@ class Store:
         self.ask("check_columns", table=table, operation=operation, columns=list(columns))
 
     def stage(
-        self, table: str, operation: str, schema: pa.Schema, batches: Iterable[pa.RecordBatch]
+        self,
+        table: str,
+        operation: str,
+        schema: pa.Schema,
+        batches: Iterable[pa.RecordBatch],
+        job: str | None = None,
     ) -> tuple[str, int]:
         """Hand over rows that nobody sees yet; returns the name of the part and its size."""
-        found = self.put(
-            "stage", schema, batches, table=table, operation=operation, columns=schema.names
-        )
+        named = {"table": table, "operation": operation, "columns": schema.names, "job": job}
+        found = self.put("stage", schema, batches, **named)
         return found["part"], found["rows"]
 
     def discard(self, parts: Sequence[str]) -> None:
         if parts:
             self.ask("discard", parts=list(parts))
+
+    def end_job(self, job: str, *, again: bool = False) -> None:
+        """Remove all that tasks of a job handed over, and refuse what comes late. `again`: the job
+        is a stream, whose next batch has the same name."""
+        self.ask("end_job", job=job, again=int(again))
 
     def write(
         self,
@@ -218,15 +227,18 @@ class Store:
         parts: Sequence[str],
         *,
         on_error: str = "stop",
+        job: str | None = None,
         writer: str | None = None,
         batch: int | None = None,
     ) -> Written:
-        """Write all parts in one transaction; with a writer, each batch once."""
+        """Write all parts in one transaction; with a writer, each batch once. The job has then
+        ended, well or not."""
         arguments = {
             "table": table,
             "operation": operation,
             "parts": list(parts),
             "on_error": on_error,
+            "job": job,
             "writer": writer,
             "batch": batch,
         }

@@ -5,9 +5,9 @@ Options: `database`, `table`; `operation`: append (the default), upsert or delet
 
 Each task hands its rows to the owner of the store, which stages them; nobody can see them yet. The
 commit names all parts, and the owner writes them in one transaction. A job that fails before that
-leaves nothing. A stream names itself (the id of the query, which a restart from its checkpoint
-keeps) and the number of the batch; the owner keeps the last one in the same transaction, so a batch
-that Spark plays again is not written again.
+leaves nothing, neither rows nor parts, whatever its tasks still do. A stream names itself (the id
+of the query, which a restart from its checkpoint keeps) and the number of the batch; the owner
+keeps the last one in the same transaction, so a batch that Spark plays again is not written again.
 
 `write` runs in tasks, `commit` and `abort` in a process of the driver's machine; the writer is
 pickled to both.
@@ -15,6 +15,7 @@ pickled to both.
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -41,6 +42,8 @@ class Target:
     operation: str
     on_error: str
     columns: tuple[str, ...]
+    job: str
+    """Names the parts of a batch job's tasks; those of a stream go by the query."""
 
 
 @dataclass
@@ -58,25 +61,32 @@ class BatchWriter(DataSourceArrowWriter):
         check(target)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        return stage(self._target, iterator)
+        return stage(self._target, iterator, self._target.job)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         target = self._target
         target.store.write(
-            target.table, target.operation, _parts(messages), on_error=target.on_error
+            target.table,
+            target.operation,
+            _parts(messages),
+            on_error=target.on_error,
+            job=target.job,
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
-        self._target.store.discard(_parts(messages))
+        self._target.store.end_job(self._target.job)
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
+    """Spark makes another one for each commit: it knows the query by what tasks say of it."""
+
     def __init__(self, target: Target) -> None:
         self._target = target
         check(target)
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        return stage(self._target, iterator)
+        query = _query()
+        return stage(self._target, iterator, _job(query) if query else self._target.job)
 
     def commit(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         queries = {one.query for one in messages if isinstance(one, Staged)}
@@ -91,12 +101,15 @@ class StreamWriter(DataSourceStreamArrowWriter):
             target.operation,
             _parts(messages),
             on_error=target.on_error,
+            job=_job(query),
             writer=query,
             batch=batchId,
         )
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
-        self._target.store.discard(_parts(messages))
+        for query in {one.query for one in messages if isinstance(one, Staged)}:
+            if query is not None:
+                self._target.store.end_job(_job(query), again=True)
 
 
 def target_of(store: Store, options: Mapping[str, str], columns: Sequence[str]) -> Target:
@@ -106,7 +119,8 @@ def target_of(store: Store, options: Mapping[str, str], columns: Sequence[str]) 
     if on_error not in ("stop", "reject"):
         raise InvalidInput("unknown onError", sqlstate="22023", hint="stop or reject")
     operation = options.get("operation", "append")
-    return Target(store, options["table"], operation, on_error, tuple(columns))
+    job = secrets.token_hex(16)
+    return Target(store, options["table"], operation, on_error, tuple(columns), job)
 
 
 def refuse_overwrite(overwrite: bool) -> None:
@@ -120,12 +134,12 @@ def check(target: Target) -> None:
     target.store.check_columns(target.table, target.operation, target.columns)
 
 
-def stage(target: Target, batches: Iterator[pa.RecordBatch]) -> Staged:
+def stage(target: Target, batches: Iterator[pa.RecordBatch], job: str) -> Staged:
     first = next(batches, None)
     if first is None:
         return Staged("", 0, _query())
     part, rows = target.store.stage(
-        target.table, target.operation, first.schema, _again(first, batches)
+        target.table, target.operation, first.schema, _again(first, batches), job
     )
     return Staged(part, rows, _query())
 
@@ -138,6 +152,10 @@ def _again(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa
 def _query() -> str | None:
     context = TaskContext.get()
     return None if context is None else context.getLocalProperty(QUERY_ID)
+
+
+def _job(query: str) -> str:
+    return query.replace("-", "")
 
 
 def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[str]:

@@ -13,7 +13,14 @@ FAILURES = (PySparkException, Py4JError)
 """What a job ends with: Spark's own error, or (inside a broadcast) that of the bridge to it."""
 
 _OURS = re.compile(r"\[belvedere ([0-9A-Z]{5})\] ([^\n]*)")
+_NOT_NOW = ("08", "53", "55", "57", "58")
+"""Classes of SQLSTATE that say that the store, and not the data, is the matter."""
 _DATA = re.compile(r"SQLSTATE: (22[0-9A-Z]{3})")
+
+
+def is_ours(error: Exception) -> bool:
+    """Whether a task raised an error of ours."""
+    return _OURS.search(str(error)) is not None
 
 
 def meaning_of(error: Exception) -> Error:
@@ -22,7 +29,9 @@ def meaning_of(error: Exception) -> Error:
     found = _OURS.search(text)
     if found is not None:
         sqlstate, message = found[1], found[2]
-        kind = {"0A000": Unsupported, "XX001": Corruption}.get(sqlstate, InvalidInput)
+        kind = {"0A000": Unsupported, "XX001": Corruption}.get(sqlstate) or (
+            Unavailable if sqlstate[:2] in _NOT_NOW else InvalidInput
+        )
         return kind("a task of the job failed", sqlstate=sqlstate, detail=message[:500])
     state = (error.getSqlState() or "") if isinstance(error, PySparkException) else ""
     about_data = _DATA.search(text)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,8 @@ class Serving:
     shared: Shared
     directory: Path
     leases: Leases
+    ended_jobs: deque[str]
+    """Jobs whose rows are not wanted any more: see `verbs.staging`."""
 
 
 class Stream(NamedTuple):

@@ -1,14 +1,16 @@
 """Rows that tasks hand over before the job commits: files beside the store that nobody reads yet.
 
-A part is one task's rows, a Parquet file of a random name under PATH/staging, so that COPY can take
-it as columns. Parts of a job that failed are discarded by it; what nobody claims is gone when the
-store is opened again.
+A part is one task's rows, a Parquet file under PATH/staging, so that COPY can take it as columns.
+Its name is that of its job and a random one, 32 hexadecimal digits each. When a job ends, well or
+not, all its parts go, also those of tasks that nobody heard of again; a part that comes later is
+refused. What a killed driver left is gone when the store is opened again.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
+from collections import deque
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -22,20 +24,27 @@ from belvedere.interfaces.verbs.serving import Upload
 DIRECTORY = "staging"  # emptied by the owner when it begins
 BATCH_ROWS = 20_000
 _PLAIN: dict[str, Any] = {"compression": "none", "use_dictionary": False, "write_statistics": False}
-_NAME = re.compile(r"[0-9a-f]{32}")
+_JOB = re.compile(r"[0-9a-f]{32}")
+_NAME = re.compile(r"[0-9a-f]{64}")
+
+Ended = deque[str]
+"""The jobs that ended last."""
 
 
-def stage(store: Path, upload: Upload) -> tuple[str, int]:
+def stage(store: Path, upload: Upload, job: str | None, ended: Ended) -> tuple[str, int]:
     """Keep the rows; returns the part's name and how many there are."""
     directory = store / DIRECTORY
     directory.mkdir(mode=0o700, exist_ok=True)
-    name = secrets.token_hex(16)
+    job = secrets.token_hex(16) if job is None else _checked(job)
+    name = job + secrets.token_hex(16)
     path, rows = directory / name, 0
     try:
         with files.ParquetWriter(path, upload.schema, **_PLAIN) as writer:
             for batch in upload.batches:
                 writer.write_batch(batch)
                 rows += batch.num_rows
+        if job in ended:  # after the file is there: `end_job` looks for files after it says so
+            raise Unavailable("the job of these rows has ended", sqlstate="55000", job=job)
     except pa.ArrowNotImplementedError as error:
         path.unlink(missing_ok=True)
         raise Unsupported("rows of these types", detail=str(error)[:200]) from error
@@ -71,6 +80,20 @@ def is_null(store: Path, names: list[str], column: str) -> bool:
 def discard(store: Path, names: list[str]) -> None:
     for name in names:
         _path(store, name).unlink(missing_ok=True)
+
+
+def end_job(store: Path, job: str, ended: Ended | None) -> None:
+    """Remove all parts of a job. With `ended`, those of tasks that are late are refused."""
+    if ended is not None:
+        ended.append(_checked(job))
+    for path in (store / DIRECTORY).glob(f"{_checked(job)}*"):
+        path.unlink(missing_ok=True)
+
+
+def _checked(job: str) -> str:
+    if not _JOB.fullmatch(job):
+        raise InvalidInput("not the name of a job", sqlstate="08P01", found=job[:80])
+    return job
 
 
 def existing(store: Path, name: str) -> Path:

@@ -1,4 +1,4 @@
-"""Verbs that write: `stage` rows, then `write` all parts of a job at once, or `discard` them.
+"""Verbs that write: `stage` rows, then `write` all parts of a job at once, or `end_job` without.
 
 `write` is one transaction, so a job is visible as a whole or not at all. A job that may repeat
 itself names its `writer` and `batch`: the last batch of every writer is a row of an ordinary table,
@@ -53,7 +53,8 @@ def stage(peer: Peer, arguments: Arguments) -> dict[str, Any]:
             announced=wanted,
             found=upload.schema.names,
         )
-    name, rows = staging.stage(peer.serving.directory, upload)
+    job, ended = arguments.optional_text("job"), peer.serving.ended_jobs
+    name, rows = staging.stage(peer.serving.directory, upload, job, ended)
     return {"part": name, "rows": rows}
 
 
@@ -61,8 +62,25 @@ def discard(peer: Peer, arguments: Arguments) -> None:
     staging.discard(peer.serving.directory, arguments.texts("parts") or [])
 
 
+def end_job(peer: Peer, arguments: Arguments) -> None:
+    """Remove what tasks of a job handed over. A stream comes again under the same name."""
+    ended = None if arguments.optional_number("again") else peer.serving.ended_jobs
+    staging.end_job(peer.serving.directory, arguments.text("job"), ended)
+
+
 def write(peer: Peer, arguments: Arguments) -> Stream:
-    """The value says what was done; the rows are those that were rejected."""
+    """The value says what was done; the rows are those that were rejected. The job has ended then,
+    well or not; that of a `writer` has another batch."""
+    try:
+        return _write(peer, arguments)
+    finally:
+        if arguments.has("job"):
+            again = arguments.has("writer")
+            ended = None if again else peer.serving.ended_jobs
+            staging.end_job(peer.serving.directory, arguments.text("job"), ended)
+
+
+def _write(peer: Peer, arguments: Arguments) -> Stream:
     parts = arguments.texts("parts") or []
     if len(parts) > PARTS_MAX:
         raise InvalidInput("too many parts", sqlstate="54000", found=len(parts))
@@ -159,5 +177,6 @@ VERBS: dict[str, Verb] = {
     "check_columns": check_columns,
     "stage": stage,
     "discard": discard,
+    "end_job": end_job,
     "write": write,
 }
