@@ -135,3 +135,13 @@ def test_shell_command_runs_text_and_fails_with_it(
     with pytest.raises(SystemExit) as ended:
         cli.main(["shell", path, "-c", "SELECT * FROM nosuch"])
     assert ended.value.code == 1
+
+
+def test_notices_are_printed_after_their_statement(driven: Driven) -> None:
+    view = "CREATE MATERIALIZED VIEW v AS SELECT name, count(*) AS n FROM t GROUP BY name"
+    assert driven.run(f"{view}; REFRESH MATERIALIZED VIEW v; SELECT 1 AS a")
+    assert driven.lines[:2] == ["CREATE MATERIALIZED VIEW", "REFRESH MATERIALIZED VIEW"]
+    said = driven.errors.getvalue().splitlines()
+    assert [line for line in said if line.startswith("notice")] == [
+        'notice: view "v" is immediate, it is always up to date'
+    ]

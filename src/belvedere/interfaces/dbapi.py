@@ -131,6 +131,12 @@ class Connection:
             self._require_open()
             return self._session.token
 
+    @property
+    def notices(self) -> list[str]:
+        """The newest things the database said beside results and errors, oldest first."""
+        with self._lock:
+            return list(self._session.services.notices.kept)
+
     def cursor(self) -> Cursor:
         self._require_open()
         return Cursor(self)

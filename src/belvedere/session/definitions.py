@@ -31,6 +31,7 @@ from belvedere.execution.direct.compile import compile_plan
 from belvedere.session import indexes, rewrite, verify, views
 from belvedere.session.alter import alter, alter_table
 from belvedere.session.dependents import keep_plain_views
+from belvedere.session.notices import skipped, tell
 from belvedere.session.result import Result
 from belvedere.session.schemas import create_schema, drop_schema
 from belvedere.session.sequences import (
@@ -58,6 +59,8 @@ _CLASSES: dict[str, type] = {
 
 
 def run_definition(session: Session, statement: Any) -> Result:
+    for notice in skipped(session.catalog, statement):
+        tell(session, notice)
     match statement:
         case d.CreateTable():
             return _changed(session, "CREATE TABLE", lambda edit: create_table(edit, statement))

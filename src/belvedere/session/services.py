@@ -8,6 +8,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Sequence
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Retry, Unavailable, Unsupported
+from belvedere.session.notices import Notices
 from belvedere.session.shared import Host
 from belvedere.txn.border import LockRequest
 from belvedere.txn.roots import root_of
@@ -18,7 +19,7 @@ VirtualRows = Callable[[str, str], Iterable[Row]]
 
 
 class SessionServices:
-    """One per session; remembers what `currval` and `lastval` may answer."""
+    """One per session; remembers what `currval` and `lastval` may answer, and its notices."""
 
     def __init__(
         self, host: Host, catalog: Callable[[], Catalog], virtual_rows: VirtualRows
@@ -30,6 +31,7 @@ class SessionServices:
         self.virtual_rows = virtual_rows
         self.row_id = host.sequences.next_row_id
         self.transaction: Transaction | None = None
+        self.notices = Notices()
 
     def next_value(self, sequence: int) -> int:
         value = self._host.sequences.next_value(self._sequence(sequence))

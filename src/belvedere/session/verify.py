@@ -17,6 +17,7 @@ from belvedere.execution.direct.context import row_keys
 from belvedere.execution.duck.rows import rows_of
 from belvedere.execution.run import Rows
 from belvedere.plan.fields import Field, Fields
+from belvedere.session.notices import tell
 from belvedere.session.result import Result
 from belvedere.session.views import written
 from belvedere.sql import definitions as d
@@ -43,6 +44,8 @@ def maintain(session: Session, statement: d.MaintainView) -> Result:
         case "refresh":
             if view.maintenance is Maintenance.DEFERRED:
                 session.host.catch_up(view)
+            else:
+                tell(session, f'view "{view.name}" is immediate, it is always up to date')
             return Result("REFRESH MATERIALIZED VIEW")
         case "verify":
             return Result("VERIFY", VERIFIED, [verify(session, view)], 1)

@@ -84,8 +84,11 @@ class Shell:
     def run_statement(self, text: str) -> bool:
         started = time.perf_counter()
         progress, bar = self._progress(started), Bar(self._errors)
+        notices, told = None, 0
         if isinstance(self.session, Session):
             self.session.on_progress = bar.show
+            notices = self.session.services.notices
+            told = notices.told
         try:
             cursor = self.connection.execute(text)
         except dbapi.Error as error:
@@ -97,6 +100,8 @@ class Shell:
         finally:
             progress.cancel()
             bar.end()
+            for notice in notices.since(told) if notices is not None else ():
+                self.complain(f"notice: {notice}")
         self._print(cursor)
         if self.timing:
             self.say(f"time: {(time.perf_counter() - started) * 1000:.3f} ms")

@@ -1,0 +1,77 @@
+"""What a session tells its user beside results and errors: NOTICE, as PostgreSQL calls it.
+
+The newest ones are kept for the door: `con.notices` shows them, the shell prints them after each
+statement. `SET client_min_messages = 'warning'` ends them.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Any
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.sql import definitions as d
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+KEPT_MAX = 50
+_MORE_THAN_NOTICES = ("warning", "error")
+_CREATED = (
+    d.CreateTable | d.CreateTableAs | d.CreateIndex | d.CreateSequence | d.CreateMaterializedView
+)
+
+
+def tell(session: Session, text: str) -> None:
+    """Say something, unless the session wants to hear of warnings alone."""
+    if session.settings.get("client_min_messages").lower() not in _MORE_THAN_NOTICES:
+        session.services.notices.add(text)
+
+
+class Notices:
+    """What a session said: the newest of it, and how much there was."""
+
+    def __init__(self) -> None:
+        self.kept: deque[str] = deque(maxlen=KEPT_MAX)
+        self.told = 0
+
+    def add(self, text: str) -> None:
+        self.kept.append(text)
+        self.told += 1
+
+    def since(self, told: int) -> list[str]:
+        """Those after the first `told` ones, as far as they are kept."""
+        new = self.told - told
+        return list(self.kept)[-new:] if new else []
+
+
+def skipped(catalog: Catalog, statement: Any) -> list[str]:
+    """What IF NOT EXISTS and IF EXISTS of a definition leave undone."""
+    match statement:
+        case d.Drop(if_exists=True) if statement.kind != "schema":
+            missing = [
+                name.name
+                for name in statement.names
+                if catalog.find(name.name, name.schema or "public") is None
+            ]
+            return [f'{statement.kind} "{name}" does not exist, skipping' for name in missing]
+        case d.Drop(if_exists=True):
+            known = {schema.name for schema in catalog.schemas}
+            gone = [name.name for name in statement.names if name.name not in known]
+            return [f'schema "{name}" does not exist, skipping' for name in gone]
+        case d.CreateSchema(if_not_exists=True):
+            there = any(schema.name == statement.name for schema in catalog.schemas)
+            return [f'schema "{statement.name}" already exists, skipping'] if there else []
+        case _ if isinstance(statement, _CREATED) and statement.if_not_exists:
+            name, schema = _name_of(statement)
+            there = name is not None and catalog.find(name, schema) is not None
+            return [f'relation "{name}" already exists, skipping'] if there else []
+        case _:
+            return []
+
+
+def _name_of(statement: Any) -> tuple[str | None, str]:
+    name = statement.name
+    if isinstance(statement, d.CreateIndex):
+        return name, statement.table.schema or "public"
+    return name.name, name.schema or "public"
