@@ -20,7 +20,10 @@ from belvedere.interfaces.commands.dump import dump
 from belvedere.interfaces.dbapi import Connection, Cursor, connect
 
 SCHEMA = """\
-CREATE TABLE customers (id bigint PRIMARY KEY, name text NOT NULL, city text NOT NULL);
+CREATE TABLE customers (
+  id bigint PRIMARY KEY,
+  name text NOT NULL,
+  city text NOT NULL);
 CREATE TABLE orders (
   id bigint PRIMARY KEY,
   customer bigint NOT NULL REFERENCES customers (id),
@@ -108,16 +111,16 @@ def _write_orders(path: str) -> None:
 
 
 def _freshness(story: _Story) -> None:
-    story.run("INSERT INTO orders VALUES (1000, 6, 999.00);")
     query = "SELECT * FROM by_city ORDER BY city;"
+    story.run("INSERT INTO orders VALUES (1000, 6, 999.00);")
     story.run(query, freshness="any")
-    story.say("as far as the view is: nothing is waited for, nothing added")
+    story.say("whatever the view has, own order or not: nothing is waited for, nothing added")
     story.run(query, freshness="session")
-    story.say("with this connection's own order, and never older than what it saw")
+    story.say("the default: the connection's own order is there, and it never goes back")
     story.run(query, freshness="250 ms")
-    story.say("no order older than a quarter of a second is missing")
+    story.say("nothing committed longer ago than a quarter of a second is missing")
     story.run(query, freshness="latest")
-    story.say("with everything committed: the pending part of the log on top of the view")
+    story.say("everything committed: the view, and on top of it what the log has for it")
     story.run(f"EXPLAIN {query}")
 
 
@@ -136,7 +139,7 @@ class _Story:
 
     def run(self, text: str, freshness: str | None = None) -> None:
         note = "" if freshness is None else f"  -- freshness = '{freshness}'"
-        self._console.print(Syntax(text + note, "sql", background_color="default"))
+        self._console.print(Syntax(text + note, "sql", background_color="default", word_wrap=True))
         cursor = self._connection.execute(text, freshness=freshness)
         if cursor.description is not None:
             self._console.print(_table(cursor))
