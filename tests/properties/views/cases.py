@@ -5,24 +5,28 @@ from __future__ import annotations
 import json
 import random
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 
 from tests.properties.views.definitions import Generator, arrays, sums
 from tests.properties.views.histories import Case, Histories, Step
-from tests.properties.views.schemas import random_tables
+from tests.properties.views.schemas import Table, random_tables
+from tests.properties.views.shapes import MORE, TOWERS
 
+TOWER_EVERY = 5
 REGRESSIONS = Path(__file__).parent / "regressions"
 
 
-def random_case(seed: int, views: int, steps: int) -> Case:
+def random_case(seed: int, views: int, steps: int, *, wide: bool = False) -> Case:
+    """A case of single blocks, or a `wide` one, of every shape there is; of those every fifth is a
+    tower, in which views stand on views as high as there are any."""
     rng = random.Random(f"views/{seed}")
     tables = random_tables(rng)
-    generator = Generator(rng, tables)
+    generator = _generator(rng, tables, seed) if wide else Generator(rng, tables)
     made = [generator.definition(f"v{number}") for number in range(views)]
     heavy = max(view.weight for view in made) > 2
-    histories = Histories(rng, tables, 10 if heavy else rng.choice((12, 40)))
+    histories = Histories(rng, tables, 10 if heavy else rng.choice((12, 40)), across=wide)
     return Case(
         tables=tuple(table.ddl(deferrable=False) for table in tables),
         tables_deferrable=tuple(table.ddl(deferrable=True) for table in tables),
@@ -40,6 +44,12 @@ def random_case(seed: int, views: int, steps: int) -> Case:
         steps=tuple(histories.step(views) for _ in range(steps)),
         seed=seed,
     )
+
+
+def _generator(rng: random.Random, tables: Sequence[Table], seed: int) -> Generator:
+    if seed % TOWER_EVERY == 0:
+        return Generator(rng, tables, TOWERS, 1.0)
+    return Generator(rng, tables, MORE)
 
 
 def save(case: Case, path: Path) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import random
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from tests.properties.views.corpus import typed_literal
@@ -68,37 +68,51 @@ class Source:
     weight: int
 
 
+Shape = Callable[["Generator"], tuple[Query, str]]
+"""A query with views by name, and its text with them written out."""
+
+
 class Generator:
-    def __init__(self, rng: random.Random, tables: Sequence[Table]) -> None:
-        self._rng = rng
-        self._tables = tables
-        self._views: list[Definition] = []
+    def __init__(
+        self,
+        rng: random.Random,
+        tables: Sequence[Table],
+        shapes: Sequence[Shape] = (),
+        share: float = 0.5,
+    ) -> None:
+        """`shapes` are drawn in this share of the cases, if there are any."""
+        self.rng = rng
+        self.tables = tables
+        self._more = shapes
+        self._share = share
+        self.views: list[Definition] = []
         self._aliases = 0
 
     def definition(self, name: str) -> Definition:
         """One more view; it may stand on the earlier ones."""
-        rng = self._rng
+        rng = self.rng
         while True:
-            made = rng.choice(self._SHAPES)(self)
+            more = self._more and rng.random() < self._share
+            made = rng.choice(self._more if more else self._SHAPES)(self)
             if made[0].weight <= 4:
                 break
         query, expanded = made
         found = Definition(name, query.text, expanded, query.columns, query.weight)
-        self._views.append(found)
+        self.views.append(found)
         return found
 
     # -- sources ------------------------------------------------------------------------------
 
-    def _alias(self) -> str:
+    def alias(self) -> str:
         self._aliases += 1
         return f"s{self._aliases}"
 
-    def _one(self, depth: int = 0) -> Source:
+    def one(self, depth: int = 0) -> Source:
         """A table, an earlier view or a derived table, under a name of its own."""
-        rng, alias = self._rng, self._alias()
+        rng, alias = self.rng, self.alias()
         drawn = rng.random()
-        if self._views and drawn < 0.3:
-            view = rng.choice(self._views)
+        if self.views and drawn < 0.3:
+            view = rng.choice(self.views)
             columns = [c for c in view.columns if c.kind == "plain"]
             if columns:
                 here = tuple(replace(c, name=f"{alias}.{c.name}") for c in columns)
@@ -110,23 +124,23 @@ class Generator:
                 here = tuple(replace(c, name=f"{alias}.{c.name}") for c in query.plain)
                 text = f"({sums(query.text)}) {alias}"
                 return Source(text, f"({arrays(expanded)}) {alias}", here, query.weight)
-        table = rng.choice(self._tables)
+        table = rng.choice(self.tables)
         here = tuple(Column(f"{alias}.{c.name}", c.type) for c in table.columns)
         return Source(f"{table.name} {alias}", f"{table.name} {alias}", here, 1)
 
-    def _source(self, depth: int = 0) -> Source:
+    def source(self, depth: int = 0) -> Source:
         """One source, or a join of up to four."""
-        rng = self._rng
-        source = self._one(depth)
+        rng = self.rng
+        source = self.one(depth)
         for _ in range(rng.choice((0, 0, 0, 1, 1, 1, 2, 3))):
-            other = self._one(depth + 1)
+            other = self.one(depth + 1)
             if source.weight + other.weight > 4:
                 break
             source = self._joined(source, other)
         return source
 
     def _joined(self, left: Source, right: Source) -> Source:
-        rng = self._rng
+        rng = self.rng
         columns = left.columns + right.columns
         weight = left.weight + right.weight
         condition = self._join_condition(left, right)
@@ -146,7 +160,7 @@ class Generator:
         return Source(texts[0], texts[1], columns, weight)
 
     def _join_condition(self, left: Source, right: Source) -> str | None:
-        rng = self._rng
+        rng = self.rng
         pairs = [
             (a, b)
             for a in left.columns
@@ -166,13 +180,13 @@ class Generator:
             a, b = rng.choice(pairs)
             parts.append(f"{a.name} {rng.choice(('<', '<=', '<>', '='))} {b.name}")
         elif rng.random() < 0.15:
-            parts.append(self._condition((*left.columns, *right.columns)))
+            parts.append(self.condition((*left.columns, *right.columns)))
         return " AND ".join(parts)
 
     # -- expressions --------------------------------------------------------------------------
 
-    def _condition(self, columns: Sequence[Column]) -> str:
-        rng = self._rng
+    def condition(self, columns: Sequence[Column]) -> str:
+        rng = self.rng
         one = rng.choice(columns)
         drawn = rng.random()
         if drawn < 0.15:
@@ -188,22 +202,22 @@ class Generator:
         return self._simple(one)
 
     def _simple(self, column: Column) -> str:
-        operator = self._rng.choice(("=", "<>", "<", "<=", ">", ">="))
-        return f"{column.name} {operator} {typed_literal(self._rng, column.type)}"
+        operator = self.rng.choice(("=", "<>", "<", "<=", ">", ">="))
+        return f"{column.name} {operator} {typed_literal(self.rng, column.type)}"
 
-    def _where(self, source: Source, share: float = 0.5) -> tuple[str, str]:
+    def where(self, source: Source, share: float = 0.5) -> tuple[str, str]:
         """A WHERE clause, by name and expanded; sometimes with a sub-query."""
-        rng = self._rng
+        rng = self.rng
         if rng.random() > share:
             return "", ""
-        parts = [(condition, condition) for condition in [self._condition(source.columns)]]
+        parts = [(condition, condition) for condition in [self.condition(source.columns)]]
         if rng.random() < 0.35 and source.weight <= 2:
             parts.append(self._subquery_condition(source))
         return tuple(" WHERE " + " AND ".join(p[i] for p in parts) for i in (0, 1))  # type: ignore
 
     def _subquery_condition(self, source: Source) -> tuple[str, str]:
-        rng = self._rng
-        table, alias = rng.choice(self._tables), self._alias()
+        rng = self.rng
+        table, alias = rng.choice(self.tables), self.alias()
         inner = [Column(f"{alias}.{c.name}", c.type) for c in table.columns]
         pairs = [
             (a, b)
@@ -212,11 +226,11 @@ class Generator:
             if a.type == b.type or {a.type, b.type} <= set(NUMBERS)
         ]
         if not pairs:
-            text = f"EXISTS (SELECT 1 FROM {table.name} {alias} WHERE {self._condition(inner)})"
+            text = f"EXISTS (SELECT 1 FROM {table.name} {alias} WHERE {self.condition(inner)})"
             return text, text
         a, b = rng.choice(pairs)
-        more = f" AND {self._condition(inner)}" if rng.random() < 0.4 else ""
-        only = f" WHERE {self._condition(inner)}" if rng.random() < 0.4 else ""
+        more = f" AND {self.condition(inner)}" if rng.random() < 0.4 else ""
+        only = f" WHERE {self.condition(inner)}" if rng.random() < 0.4 else ""
         others = [c for c in inner if c.type in NUMBERS]
         correlated = f"FROM {table.name} {alias} WHERE {b.name} = {a.name}{more}"
         forms = [
@@ -224,7 +238,7 @@ class Generator:
             f"{a.name} NOT IN (SELECT {b.name} FROM {table.name} {alias}{only})",
             f"EXISTS (SELECT 1 {correlated})",
             f"NOT EXISTS (SELECT 1 {correlated})",
-            f"(EXISTS (SELECT 1 {correlated}) OR {self._condition(source.columns)})",
+            f"(EXISTS (SELECT 1 {correlated}) OR {self.condition(source.columns)})",
             f"(SELECT count(*) {correlated}) {rng.choice(('=', '>', '<>'))} 1",
         ]
         numbers = [c for c in source.columns if c.type in NUMBERS]
@@ -239,7 +253,7 @@ class Generator:
 
     def _expression(self, columns: Sequence[Column]) -> tuple[str, str]:
         """(text, type) of a value."""
-        rng = self._rng
+        rng = self.rng
         one = rng.choice(columns)
         drawn = rng.random()
         if drawn < 0.6:
@@ -247,7 +261,7 @@ class Generator:
         if drawn < 0.7:
             return f"coalesce({one.name}, {typed_literal(rng, one.type)})", one.type
         if drawn < 0.8:
-            condition = self._condition(columns)
+            condition = self.condition(columns)
             return f"CASE WHEN {condition} THEN {one.name} END", one.type
         if one.type in INTEGERS:
             return f"({one.name}::numeric + 1)", "numeric"
@@ -267,11 +281,11 @@ class Generator:
     # -- shapes -------------------------------------------------------------------------------
 
     def _select(self, distinct: str = "") -> tuple[Query, str]:
-        rng = self._rng
-        source = self._source()
+        rng = self.rng
+        source = self.source()
         chosen = self._columns(source.columns, rng.randrange(1, 5))
         listed = ", ".join(f"{text} AS {c.name}" for text, c in chosen)
-        wheres = self._where(source)
+        wheres = self.where(source)
         columns = tuple(c for _, c in chosen)
         head = f"SELECT {distinct}{listed} FROM "
         query = Query(f"{head}{source.text}{wheres[0]}", columns, source.weight)
@@ -281,9 +295,9 @@ class Generator:
         return self._select("DISTINCT ")
 
     def _grouped(self) -> tuple[Query, str]:
-        rng = self._rng
-        source = self._source()
-        keys = self._keys(source)
+        rng = self.rng
+        source = self.source()
+        keys = self.keys(source)
         calls = self._calls(source, rng.randrange(1, 4))
         listed = [f"{text} AS {c.name}" for text, c in keys + calls]
         group = f" GROUP BY {', '.join(text for text, _ in keys)}" if keys else ""
@@ -294,14 +308,14 @@ class Generator:
                 each = ", ".join(f"({text})" for text, _ in keys)
                 group = f" GROUP BY GROUPING SETS ({each}, (), ({sets}))"
         having = f" HAVING {self._having(source)}" if rng.random() < 0.25 else ""
-        wheres = self._where(source, 0.4)
+        wheres = self.where(source, 0.4)
         head = f"SELECT {', '.join(listed)} FROM "
         columns = tuple(c for _, c in keys + calls)
         query = Query(f"{head}{source.text}{wheres[0]}{group}{having}", columns, source.weight)
         return query, f"{head}{source.expanded}{wheres[1]}{group}{having}"
 
-    def _keys(self, source: Source) -> list[tuple[str, Column]]:
-        rng = self._rng
+    def keys(self, source: Source) -> list[tuple[str, Column]]:
+        rng = self.rng
         count = min(rng.choice((0, 1, 1, 1, 2, 2, 3, 4)), len(source.columns))
         keys = []
         for number, column in enumerate(rng.sample(source.columns, count)):
@@ -317,9 +331,9 @@ class Generator:
         return [self._call(source, f"a{number}") for number in range(count)]
 
     def _call(self, source: Source, name: str) -> tuple[str, Column]:
-        rng = self._rng
+        rng = self.rng
         one = rng.choice(source.columns)
-        keep = f" FILTER (WHERE {self._condition(source.columns)})" if rng.random() < 0.15 else ""
+        keep = f" FILTER (WHERE {self.condition(source.columns)})" if rng.random() < 0.15 else ""
         linear: list[tuple[str, str, str]] = [("count(*)", "bigint", "plain")]
         linear.append((f"count({one.name})", "bigint", "plain"))
         if one.type in NUMBERS:
@@ -353,15 +367,15 @@ class Generator:
         return f"{text}{keep}", Column(name, type_, kind)
 
     def _having(self, source: Source) -> str:
-        rng = self._rng
+        rng = self.rng
         one = rng.choice(source.columns)
         return rng.choice(
             ("count(*) > 1", "count(*) <= 2", f"count({one.name}) > 0", f"count({one.name}) <> 2")
         )
 
     def _set_operation(self) -> tuple[Query, str]:
-        rng = self._rng
-        left, right = self._one(), self._one()
+        rng = self.rng
+        left, right = self.one(), self.one()
         families = [(a, b) for a in left.columns for b in right.columns if a.type == b.type]
         if not families:
             return self._select()
@@ -372,7 +386,7 @@ class Generator:
         columns = tuple(Column(f"x{i}", a.type) for i, (a, _) in enumerate(chosen))
         first = ", ".join(f"{a.name} AS x{i}" for i, (a, _) in enumerate(chosen))
         second = ", ".join(b.name for _, b in chosen)
-        wheres = self._where(left, 0.3), self._where(right, 0.3)
+        wheres = self.where(left, 0.3), self.where(right, 0.3)
         texts = [
             f"SELECT {first} FROM {(left.text, left.expanded)[i]}{wheres[0][i]} {kind} "
             f"SELECT {second} FROM {(right.text, right.expanded)[i]}{wheres[1][i]}"
@@ -382,8 +396,8 @@ class Generator:
 
     def _top(self) -> tuple[Query, str]:
         """Ordered by everything in the end, so that only equal rows tie."""
-        rng = self._rng
-        source = self._source()
+        rng = self.rng
+        source = self.source()
         count = min(len(source.columns), rng.randrange(1, 4))
         chosen = rng.sample(source.columns, count)
         listed = ", ".join(f"{c.name} AS x{i}" for i, c in enumerate(chosen))
@@ -396,7 +410,7 @@ class Generator:
         if rng.random() < 0.2:
             limit, offset = f" FETCH FIRST {rng.randrange(1, 4)} ROWS WITH TIES", ""
             order = order.split(", ")[0]
-        wheres = self._where(source, 0.3)
+        wheres = self.where(source, 0.3)
         tail = f" ORDER BY {order}{limit}{offset}"
         query = Query(
             f"SELECT {listed} FROM {source.text}{wheres[0]}{tail}", columns, source.weight
@@ -404,8 +418,8 @@ class Generator:
         return query, f"SELECT {listed} FROM {source.expanded}{wheres[1]}{tail}"
 
     def _distinct_on(self) -> tuple[Query, str]:
-        rng = self._rng
-        source = self._source()
+        rng = self.rng
+        source = self.source()
         count = min(len(source.columns), rng.randrange(2, 4))
         chosen = rng.sample(source.columns, count)
         listed = ", ".join(f"{c.name} AS x{i}" for i, c in enumerate(chosen))
@@ -417,8 +431,8 @@ class Generator:
         )
 
     def _window(self) -> tuple[Query, str]:
-        rng = self._rng
-        source = self._one()
+        rng = self.rng
+        source = self.one()
         names = [c.name for c in source.columns]
         partition = rng.choice(names)
         order = ", ".join(rng.sample(names, len(names)))
@@ -444,7 +458,7 @@ class Generator:
         columns = tuple(Column(f"x{i}", type_) for i, (_, type_) in enumerate(items))
         by = f"PARTITION BY {partition} " if rng.random() < 0.8 else ""
         tail = f" WINDOW w AS ({by}ORDER BY {order})"
-        wheres = self._where(source, 0.3)
+        wheres = self.where(source, 0.3)
         return (
             Query(f"SELECT {listed} FROM {source.text}{wheres[0]}{tail}", columns, source.weight),
             f"SELECT {listed} FROM {source.expanded}{wheres[1]}{tail}",

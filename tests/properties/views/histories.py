@@ -12,6 +12,7 @@ from tests.properties.views.schemas import Table
 
 NO_OP_SHARE = 0.2
 ROLLBACK_SHARE = 0.08
+ACROSS_SHARE = 0.12
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,11 +40,14 @@ class Case:
 
 
 class Histories:
-    def __init__(self, rng: random.Random, tables: Sequence[Table], ids: int) -> None:
-        """Keys are drawn from `ids` numbers."""
+    def __init__(
+        self, rng: random.Random, tables: Sequence[Table], ids: int, *, across: bool = False
+    ) -> None:
+        """Keys are drawn from `ids` numbers; `across`: some statements read another table."""
         self._rng = rng
         self._tables = tables
         self._ids = ids
+        self._across = across
 
     def step(self, views: int) -> Step:
         rng = self._rng
@@ -65,6 +69,8 @@ class Histories:
 
     def _change(self) -> list[str]:
         rng, table = self._rng, self._rng.choice(self._tables)
+        if self._across and rng.random() < ACROSS_SHARE:
+            return [self._with_another(table)]
         if rng.random() < 0.4:
             return self._insert(table, rng.choice((1, 1, 1, 2, 4, 10, 50)))
         return [self._statement(table)]
@@ -86,6 +92,23 @@ class Histories:
         if drawn < 0.97:
             return f"DELETE FROM {table.name}"
         return f"TRUNCATE {table.name}"
+
+    def _with_another(self, table: Table) -> str:
+        """A statement that writes one table by what is in another, or in itself."""
+        rng = self._rng
+        other = rng.choice(self._tables)
+        name, source = table.name, f"(SELECT DISTINCT id FROM {other.name}) o"
+        return rng.choice(
+            (
+                f"DELETE FROM {name} USING {source} WHERE o.id = {name}.j",
+                f"UPDATE {name} SET j = o.id % 4 FROM {source} WHERE o.id = {name}.id",
+                f"UPDATE {name} SET j = (SELECT count(*) % 4 FROM {other.name} o"
+                f" WHERE o.j = {name}.j) WHERE {self._rows(table)}",
+                f"DELETE FROM {name} WHERE id > (SELECT avg(id) FROM {other.name})",
+                f"INSERT INTO {name} (id, g) SELECT max(id) + 1, 'a' FROM {name}"
+                " HAVING max(id) < 100",
+            )
+        )
 
     def _no_op(self) -> str:
         rng, table = self._rng, self._rng.choice(self._tables)

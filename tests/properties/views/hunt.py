@@ -1,12 +1,13 @@
 """Runs the law over many seeds, and stores what breaks it.
 
-python -m tests.properties.views.hunt --cases 50 --views 6 --steps 50 --seed 1
+python -m tests.properties.views.hunt --cases 50 --views 6 --steps 50 --seed 1 --store rocksdb
 python -m tests.properties.views.hunt --replay tests/properties/views/regressions/x.json
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 import time
 from collections.abc import Iterator
@@ -19,7 +20,7 @@ import psycopg
 from tests.oracle.postgres import server
 from tests.properties.views.cases import REGRESSIONS, load, random_case, save, shrunk
 from tests.properties.views.histories import Case
-from tests.properties.views.law import Broken, Counts, Law
+from tests.properties.views.law import MEMORY, STORES, Broken, Counts, Law
 
 
 @contextmanager
@@ -36,18 +37,18 @@ def fresh_schema(name: str) -> Iterator[psycopg.Connection[Any]]:
             connection.execute(f"DROP SCHEMA {name} CASCADE")
 
 
-def check(case: Case, counts: Counts, *, postgres: bool = True) -> None:
+def check(case: Case, counts: Counts, *, postgres: bool = True, store: str = MEMORY) -> None:
     if not postgres:
-        Law(case, counts).run()
+        Law(case, counts, store=store).run()
         return
-    with fresh_schema("law") as connection:
-        Law(case, counts, connection).run()
+    with fresh_schema(f"law_{os.getpid()}") as connection:
+        Law(case, counts, connection, store).run()
 
 
-def breaks(case: Case, *, postgres: bool, how: str | None = None) -> bool:
+def breaks(case: Case, *, postgres: bool, how: str | None = None, store: str = MEMORY) -> bool:
     """Whether the law does not hold, in this way if one is given."""
     try:
-        check(case, Counts(), postgres=postgres)
+        check(case, Counts(), postgres=postgres, store=store)
     except Broken as error:
         return how is None or how == manner(error)
     return False
@@ -69,16 +70,19 @@ def main() -> int:
     parser.add_argument("--shrink", type=float, default=60.0, help="seconds")
     parser.add_argument("--keep-going", action="store_true")
     parser.add_argument("--no-postgres", action="store_true")
+    parser.add_argument("--store", choices=STORES, default=MEMORY)
+    parser.add_argument("--narrow", action="store_true", help="shapes of a single block only")
     options = parser.parse_args()
     counts, failures = Counts(), 0
     if options.replay is not None:
-        check(load(options.replay), counts, postgres=not options.no_postgres)
+        with_postgres = not options.no_postgres
+        check(load(options.replay), counts, postgres=with_postgres, store=options.store)
         return 0
     for seed in range(options.seed, options.seed + options.cases):
         started = time.monotonic()
-        case = random_case(seed, options.views, options.steps)
+        case = random_case(seed, options.views, options.steps, wide=not options.narrow)
         try:
-            check(case, counts, postgres=not options.no_postgres)
+            check(case, counts, postgres=not options.no_postgres, store=options.store)
         except Broken as error:
             failures += 1
             print(f"FAILED {error}", flush=True)
@@ -92,8 +96,10 @@ def main() -> int:
 
 
 def _store(case: Case, options: argparse.Namespace, how: str) -> None:
-    postgres = not options.no_postgres
-    small = shrunk(case, lambda one: breaks(one, postgres=postgres, how=how), options.shrink)
+    postgres, store = not options.no_postgres, options.store
+    small = shrunk(
+        case, lambda one: breaks(one, postgres=postgres, how=how, store=store), options.shrink
+    )
     path = REGRESSIONS / f"seed_{case.seed}.json"
     save(small, path)
     print(f"stored as {path}", flush=True)
