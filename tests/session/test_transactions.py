@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import belvedere
+from belvedere.session import front
 
 
 @pytest.fixture
@@ -315,3 +316,27 @@ def test_a_token_is_a_floor_elsewhere(
     assert found == (3,)
     with pytest.raises(belvedere.Error):
         two.execute("SELECT 1", freshness="x" * 54)
+
+
+def test_a_freshness_of_its_own_does_not_plan_a_statement_again(
+    con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    con.autocommit = True
+    con.execute("CREATE MATERIALIZED VIEW m WITH (maintenance = 'deferred') AS SELECT id FROM t")
+    texts = ("SELECT v FROM t WHERE id = ?", "SELECT count(*) FROM m WHERE id >= ?")
+    for text in texts:
+        con.execute(text, (1,), freshness="latest")
+    parsed: list[str] = []
+    parse = front.parse
+    monkeypatch.setattr(front, "parse", lambda text: (parsed.append(text), parse(text))[1])
+    for freshness in ("any", "session", "latest", "250 ms", con.token, None):
+        found = [con.execute(text, (1,), freshness=freshness).fetchall() for text in texts]
+        assert found == [[(10,)], [(2,)]]
+    assert parsed == []
+    con.execute("ALTER TABLE t ADD COLUMN w int")
+    assert con.execute(texts[0], (2,), freshness="latest").fetchall() == [(20,)]
+    assert len(parsed) == 2
+    with pytest.raises(belvedere.Error) as caught:
+        con.execute(texts[0], (1,), freshness="soon")
+    assert caught.value.sqlstate == "22023"
+    assert con._session.freshness.kind == "session"

@@ -19,7 +19,10 @@ from typing import TYPE_CHECKING, NamedTuple
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
+from belvedere.execution.choose import Tier
 from belvedere.session.freshness import Freshness, FreshnessKind
+from belvedere.session.statistics import StatementRecord
+from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
 from belvedere.views.pending import required_position
@@ -125,6 +128,22 @@ def ready_to_read(
     if decision.way is Way.READ and not transaction.changes:
         return entry, transaction
     return entry, session.host.with_pending(transaction, views)
+
+
+class Bypass:
+    """A statement planned over the tables of its deferred views, when somebody first wants that."""
+
+    def __init__(self, data: DataPlan, record: StatementRecord, tier: Tier | None) -> None:
+        self._data = data
+        self._record = record
+        self._tier = tier
+        self._made: Prepared | None = None
+
+    def __call__(self, session: Session) -> Prepared:
+        if self._made is None:
+            plan = session.planned(self._data.plan, bypass=True)
+            self._made = session.prepared_as(self._data, plan, self._record, self._tier)
+        return self._made
 
 
 def wait_if_cheapest(session: Session, entry: Prepared) -> None:

@@ -110,8 +110,10 @@ class Session:
     ) -> Result:
         """Run every statement of the text; the result is the last one's."""
         entry = self._plans(text)
-        if entry is None or entry.tier is not self.settings.tier or freshness is not None:
-            return self._guarded(lambda: self._uncached(text, parameters, freshness))
+        if freshness is not None:
+            return self._guarded(lambda: self._as_fresh(freshness, entry, text, parameters))
+        if entry is None or entry.tier is not self.settings.tier:
+            return self._guarded(lambda: self._uncached(text, parameters))
         if not self.transactions.failed:
             if entry.point_read is not None:
                 return self._read_point(entry, entry.point_read, parameters)
@@ -224,20 +226,28 @@ class Session:
 
     def _cached(self, entry: Prepared, parameters: Sequence[Any]) -> Result:
         if entry.catalog is not self.catalog:
-            return self._uncached(entry.text, parameters, None)
+            return self._uncached(entry.text, parameters)
         return self.run_data(entry, parameters)
 
-    def _uncached(self, text: str, parameters: Sequence[Any], freshness: str | None) -> Result:
-        self._statement_freshness = None if freshness is None else self._floored(freshness)
+    def _as_fresh(
+        self, freshness: str, entry: Prepared | None, text: str, parameters: Sequence[Any]
+    ) -> Result:
+        """A text whose freshness is given with it. Plans are the same for every freshness."""
+        self._statement_freshness = self._floored(freshness)
         try:
-            found = self._parsed(text)
-            result = Result("")
-            for parsed in found:
-                alone = len(found) == 1
-                result = self._run_statement(text, parsed, parameters if alone else (), keep=alone)
-            return result
+            if entry is None or entry.tier is not self.settings.tier:
+                return self._uncached(text, parameters)
+            return self._cached(entry, parameters)
         finally:
             self._statement_freshness = None
+
+    def _uncached(self, text: str, parameters: Sequence[Any]) -> Result:
+        found = self._parsed(text)
+        result = Result("")
+        for parsed in found:
+            alone = len(found) == 1
+            result = self._run_statement(text, parsed, parameters if alone else (), keep=alone)
+        return result
 
     def _parsed(self, text: str) -> Sequence[Any]:
         try:
@@ -303,7 +313,7 @@ class Session:
         deferred = views.deferred_in(self.catalog, data.plan)
         entry = self.prepared_as(data, self.planned(data.plan), record, tier, wrap, deferred)
         if deferred:
-            entry.bypass = _Bypass(data, record, tier)
+            entry.bypass = reading.Bypass(data, record, tier)
         return entry
 
     def prepared_as(
@@ -457,22 +467,6 @@ class Session:
             self.interrupt,
             Memory(self.shared.memory_limit_bytes),
         )
-
-
-class _Bypass:
-    """A statement planned over the tables of its deferred views, when somebody first wants that."""
-
-    def __init__(self, data: DataPlan, record: StatementRecord, tier: Tier | None) -> None:
-        self._data = data
-        self._record = record
-        self._tier = tier
-        self._made: Prepared | None = None
-
-    def __call__(self, session: Session) -> Prepared:
-        if self._made is None:
-            plan = session.planned(self._data.plan, bypass=True)
-            self._made = session.prepared_as(self._data, plan, self._record, self._tier)
-        return self._made
 
 
 def run_plan(session: Session, transaction: Transaction, entry: Prepared, values: Row) -> Result:

@@ -23,7 +23,7 @@ from belvedere.sql.definitions import CreateTableAs
 from belvedere.sql.parse.cursor import too_complex
 from belvedere.sql.parse.forms import Tree
 from belvedere.sql.parse.script import Parsed, parse_script
-from belvedere.sql.rules.context import Context, Rule
+from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.optimize import optimize
 from belvedere.sql.rules.statistics import NoStatistics, Statistics
 from belvedere.types import SqlType
@@ -36,7 +36,6 @@ class Settings:
     schema: str = "public"
     virtual: VirtualTables = no_virtual_tables
     statistics: Statistics = field(default_factory=NoStatistics)
-    rewrite: Rule | None = None
 
 
 DEFAULTS = Settings()
@@ -54,7 +53,7 @@ def compile_statement(
     parameter_types: Sequence[SqlType | None] = (),
 ) -> s.Statement:
     """A parsed statement, bound and optimized."""
-    context = Context(catalog, TEXTS, settings.statistics, settings.rewrite)
+    context = Context(catalog, TEXTS, settings.statistics)
 
     def improve(plan: n.Node) -> n.Node:
         return optimize(plan, context)

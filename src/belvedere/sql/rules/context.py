@@ -15,17 +15,14 @@ from belvedere.sql.rules.statistics import NoStatistics, Statistics
 
 @dataclass(slots=True)
 class Context:
-    """`rewrite` is the slot of the rule that answers queries from views; it belongs to `views`.
-
-    `join_rows` are the estimates already made, by the identity of the join, which is kept with it:
-    without them a chain of joins is estimated in a time exponential in its length.
+    """`join_rows` are the estimates already made, by the identity of the join, which is kept with
+    it: without them a chain of joins is estimated in a time exponential in its length.
     `failing_constants`: one was met that cannot be computed.
     """
 
     catalog: Catalog
     texts: Texts
     statistics: Statistics = field(default_factory=NoStatistics)
-    rewrite: Rule | None = None
     failing_constants: bool = False
     join_rows: dict[int, tuple[n.Join, float]] = field(default_factory=dict)
 

@@ -16,18 +16,11 @@ from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.rules.top_n import top_n
 
-
-def answer_from_view(plan: n.Node, context: Context) -> n.Node:
-    """The slot of the rule that replaces parts of a plan by a view that has them."""
-    return plan if context.rewrite is None else context.rewrite(plan, context)
-
-
 RULES: tuple[Rule, ...] = (
     inline_ctes,
     fold_constants,
     decorrelate,
     push_predicates,
-    answer_from_view,
     order_joins,
     simplify_projects,
     prune_columns,
