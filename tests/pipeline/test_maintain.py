@@ -197,6 +197,27 @@ def test_once_ends_by_itself_and_goes_on_from_the_watermark(
             assert stored(items, name) == right(items, name), name
 
 
+@pytest.mark.parametrize(
+    ("given", "spelled"),
+    [
+        ("200 ms", "200 milliseconds"),
+        ("1500milliseconds", "1500 milliseconds"),
+        ("5 s", "5 seconds"),
+        (" 1 second ", "1 seconds"),
+        ("2 min", "2 minutes"),
+        ("10 minutes", "10 minutes"),
+    ],
+)
+def test_an_interval_is_written_as_everywhere_else(given: str, spelled: str) -> None:
+    assert maintain.interval_of(given) == spelled
+
+
+@pytest.mark.parametrize("given", ["", "soon", "-1 s", "5", "5 h", "1 s 2 s"])
+def test_what_is_no_interval_is_refused(given: str) -> None:
+    with pytest.raises(InvalidInput, match="not an interval of time"):
+        maintain.interval_of(given)
+
+
 def test_a_checkpoint_of_another_store_and_an_unknown_view_are_refused(
     spark: SparkSession, shop: Path, items: Connection, tmp_path: Path
 ) -> None:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import re
 import secrets
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -48,6 +49,8 @@ ATTEMPTS_MAX = 5
 TAKEN_OVER = "55006"
 CHANGED = "40001"
 _OWNER_FILE = "owner"
+_INTERVAL = re.compile(r"(\d{1,9}) *(ms|milliseconds?|s|seconds?|min|minutes?)")
+_UNITS = {"ms": "milliseconds", "mil": "milliseconds", "s": "seconds", "sec": "seconds"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -310,19 +313,33 @@ def run(
     stopped: Callable[[], bool] = lambda: False,
 ) -> None:
     """Maintain the groups of these views until `stopped`, or (`once`) up to now."""
+    every = interval_of(trigger)
     with identity(store, directory) as (owner, place):
         count = tasks or spark.sparkContext.defaultParallelism
         maintainer = Maintainer(spark, store, definitions, owner, count, positions_max, progress)
         maintainer.take(names)
         try:
             for attempt in range(ATTEMPTS_MAX):
-                query = start(maintainer, place, once=once, trigger=trigger)
+                query = start(maintainer, place, once=once, trigger=every)
                 if _ended(query, stopped, last=attempt + 1 == ATTEMPTS_MAX):
                     break
         except Error as error:
             raise maintainer.failure or error from error
         finally:
             maintainer.release()
+
+
+def interval_of(text: str) -> str:
+    """How often the log is looked at, as Spark spells it: of '200 ms', '200 milliseconds'."""
+    found = _INTERVAL.fullmatch(text.strip())
+    if found is None:
+        raise InvalidInput(
+            "not an interval of time",
+            sqlstate="22007",
+            hint="such as '200 ms', '5 s' or '1 min'",
+            found=text[:80],
+        )
+    return f"{found[1]} {_UNITS.get(found[2][:3], 'minutes')}"
 
 
 def start(maintainer: Maintainer, place: Path, *, once: bool, trigger: str) -> StreamingQuery:

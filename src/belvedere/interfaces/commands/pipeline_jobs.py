@@ -70,7 +70,7 @@ def maintain(
                 views or [],
                 Definitions(bind_definition, compile_table_expression),
                 once=once,
-                trigger=_spelled(trigger),
+                trigger=trigger,
                 directory=checkpoint,
                 progress=applied.append,
                 stopped=stop.is_set,
@@ -93,13 +93,6 @@ def _signalled() -> Iterator[threading.Event]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
-
-
-def _spelled(text: str) -> str:
-    """Spark writes out what we write '200 ms' or '5 s'."""
-    number, _, unit = text.strip().partition(" ")
-    words = {"ms": "milliseconds", "s": "seconds", "min": "minutes"}
-    return f"{number} {words.get(unit, unit)}".strip()
 
 
 def verify(
