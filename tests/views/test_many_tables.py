@@ -78,3 +78,16 @@ def test_leaves_of_one_table_in_a_long_join_change_together(rng: random.Random) 
             )
             assert sorted(store.run("SELECT * FROM v")) == sorted(store.run(query))
         assert store.run(query)
+
+
+def test_a_definition_is_not_bound_again_for_each_index_it_gets() -> None:
+    """Making a view fills an index for every join, each in a commit of its own."""
+    with opened() as store:
+        keeper, bound = store.db.keeper, []
+        bind = keeper._bind
+        keeper._bind = lambda catalog, text: bound.append(text) or bind(catalog, text)  # type: ignore[func-returns-value]
+        chain(store, TABLES, "immediate")
+        assert len(bound) <= 5
+        bound.clear()
+        store.run("INSERT INTO t0 VALUES (1, 1, 1)")
+        assert bound == []

@@ -20,6 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import combinations
+from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, Maintenance, State
@@ -178,6 +179,8 @@ class _Builder:
         self._catalog = catalog
         self._place: dict[int, int] = {}  # column of the branch's row -> column of the plan's row
         self._open = list(branch.conditions)
+        self._columns = {id(c): frozenset(transform.columns_of(c)) for c in branch.conditions}
+        self._facts = _facts_of(branch)
         self._node: n.Node | None = None
         self.scans = 0
         self.wishes: list[Wish] = []
@@ -203,8 +206,9 @@ class _Builder:
         width = 0 if self._node is None else len(self._node.fields)
         for at, column in enumerate(leaf.columns):
             self._place[column] = width + at
-        ready = [c for c in self._open if transform.columns_of(c) <= self._place.keys()]
-        self._open = [c for c in self._open if c not in ready]
+        known = self._place.keys()
+        ready = [c for c in self._open if self._columns[id(c)] <= known]
+        self._open = [c for c in self._open if not self._columns[id(c)] <= known]
         condition = transform.conjunction([self._placed(c) for c in ready])
         if self._node is None:
             self._node = node if condition is None else n.Filter(node, condition)
@@ -260,7 +264,7 @@ class _Builder:
         if leaf.constant is not None:
             return (0, 0, -number)
         equal = self._equalities(leaf)
-        access = best_access(self._catalog, leaf.relation, equal)
+        access = best_access(self._catalog, leaf.relation, equal) if equal else None
         by_key = access is not None and access.whole
         return (2 * by_key + (access is not None), len(equal), -number)
 
@@ -268,27 +272,56 @@ class _Builder:
         """Slots of the leaf that some condition sets equal to a value of the rows so far, or to
         NULL."""
         found: Equalities = {}
-        for condition in self._open:
-            if isinstance(condition, e.Test) and condition.truth is e.Truth.NULL:
-                tested = condition.operand
-                if isinstance(tested, e.Column) and tested.index in leaf.columns:
-                    if not condition.negated:
-                        slot = leaf.slots[tested.index - leaf.offset]
-                        found.setdefault(slot, (paths.IsNullPart(), condition))
-            for mine, other in _sides(condition):
-                if (
-                    isinstance(mine, e.Column)
-                    and mine.index in leaf.columns
-                    and transform.columns_of(other) <= self._place.keys()
-                ):
-                    slot = leaf.slots[mine.index - leaf.offset]
-                    found.setdefault(slot, (paths.OnePart(self._placed(other)), condition))
+        known = self._place.keys()
+        for fact in self._facts.get(leaf.offset, ()):
+            if fact.slot in found or not fact.columns <= known:
+                continue
+            if any(one is fact.condition for one in self._open):
+                part = paths.IsNullPart() if fact.value is None else self._part(fact.value)
+                found[fact.slot] = (part, fact.condition)
         return found
+
+    def _part(self, value: e.Expression) -> paths.OnePart:
+        return paths.OnePart(self._placed(value))
 
     def _placed(self, expression: e.Expression) -> e.Expression:
         return transform.map_columns(
             expression, lambda c: e.Column(self._place[c.index], c.type, c.name)
         )
+
+
+class _Fact(NamedTuple):
+    """A condition sets a slot of a leaf equal to a value of other leaves' `columns`; None: NULL."""
+
+    slot: int
+    value: e.Expression | None
+    columns: frozenset[int]
+    condition: e.Expression
+
+
+def _facts_of(branch: Branch) -> dict[int, list[_Fact]]:
+    """What conditions say of the slots of each leaf, by its offset, in the order of the
+    conditions."""
+    leaf_of = {column: leaf for leaf in branch.leaves for column in leaf.columns}
+    found: dict[int, list[_Fact]] = {}
+    for condition in branch.conditions:
+        for column, value in _settings(condition):
+            leaf = leaf_of[column.index]
+            columns = frozenset() if value is None else frozenset(transform.columns_of(value))
+            slot = leaf.slots[column.index - leaf.offset] if leaf.slots else -1
+            facts = found.setdefault(leaf.offset, [])
+            facts.append(_Fact(slot, value, columns, condition))
+    return found
+
+
+def _settings(condition: e.Expression) -> Iterator[tuple[e.Column, e.Expression | None]]:
+    """Columns that a condition sets equal to a value, or to NULL."""
+    match condition:
+        case e.Test(operand=e.Column() as tested, truth=e.Truth.NULL, negated=False):
+            yield tested, None
+    for mine, other in _sides(condition):
+        if isinstance(mine, e.Column):
+            yield mine, other
 
 
 def _sides(condition: e.Expression) -> Iterator[tuple[e.Expression, e.Expression]]:

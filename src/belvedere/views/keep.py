@@ -59,23 +59,33 @@ def pinned(catalog: Catalog, view: View) -> Catalog:
     return catalog.replaced(changed) if changed else catalog
 
 
-class _Ready(NamedTuple):
-    """A view compiled, and what it was compiled against."""
+class _Read(NamedTuple):
+    """A view's definition compiled, and what it was compiled against."""
 
     uses: object
     compiled: Compiled
+
+
+class _Ready(NamedTuple):
+    """What maintains a view, and the indexes it was made for."""
+
+    read: _Read
+    indexes: object
     maintainer: Maintainer
 
 
 def _uses(catalog: Catalog, view: View) -> object:
-    """Versions of the view, its tables and their indexes."""
-    tables = [
-        (id_, catalog.objects[id_].version, [(i.id, i.version) for i in catalog.indexes_of(id_)])
-        for id_ in view.inputs
-    ]
+    """Versions of the view, its tables, and the views it stands on: all that its meaning and the
+    form of its state depend on."""
+    tables = [(id_, catalog.objects[id_].version) for id_ in view.inputs]
     named = [(id_, catalog.get(id_)) for id_ in view.reads]
-    kept = [(id_, catalog.get(id_)) for id_ in view.supports]
-    return (view.definition, tables, named, kept)
+    return (view.definition, tables, named)
+
+
+def _indexes(catalog: Catalog, view: View) -> object:
+    """Versions of what maintenance reads beside tables."""
+    indexes = [[(i.id, i.version) for i in catalog.indexes_of(id_)] for id_ in view.inputs]
+    return (indexes, [(id_, catalog.get(id_)) for id_ in view.supports])
 
 
 class Keeper:
@@ -89,33 +99,39 @@ class Keeper:
         self.indexes: ParticipantsFor = self._derived
         self.repairs = 0
         self._known: dict[int, _Ready] = {}
+        self._read: dict[int, _Read] = {}
 
     def compiled(self, catalog: Catalog, view: View) -> Compiled:
-        return self._ready(catalog, view).compiled
+        return self._reading(catalog, view).compiled
 
     def maintainer(self, catalog: Catalog, view: View) -> Maintainer:
-        return self._ready(catalog, view).maintainer
-
-    def _ready(self, catalog: Catalog, view: View) -> _Ready:
-        """The view compiled for this catalog; done again only when something it uses changed."""
+        """Made again only when something it uses changed."""
         memo_key = ("view", view.id)
         found = catalog.memo.get(memo_key)
         if found is None:
+            read, indexes = self._reading(catalog, view), _indexes(catalog, view)
+            known = self._known.get(view.id)
+            if known is None or known.read is not read or known.indexes != indexes:
+                kept = self._kept(catalog, view, read.compiled)
+                made = Maintainer(catalog, view, read.compiled, self._helpers(view), kept)
+                known = self._known[view.id] = _Ready(read, indexes, made)
+            found = catalog.memo[memo_key] = known.maintainer
+        return cast(Maintainer, found)
+
+    def _reading(self, catalog: Catalog, view: View) -> _Read:
+        """The definition compiled for this catalog; Unavailable when the view is kept in another
+        form."""
+        memo_key = ("view read", view.id)
+        found = catalog.memo.get(memo_key)
+        if found is None:
             uses = _uses(catalog, view)
-            found = self._known.get(view.id)
+            found = self._read.get(view.id)
             if found is None or found.uses != uses:
                 compiled = self._compile(catalog, view)
                 _require_same_form(view, compiled)
-                maintainer = Maintainer(
-                    catalog,
-                    view,
-                    compiled,
-                    self._helpers(view),
-                    self._kept(catalog, view, compiled),
-                )
-                found = self._known[view.id] = _Ready(uses, compiled, maintainer)
+                found = self._read[view.id] = _Read(uses, compiled)
             catalog.memo[memo_key] = found
-        return cast(_Ready, found)
+        return cast(_Read, found)
 
     def _compile(self, catalog: Catalog, view: View) -> Compiled:
         compiled = self._definition(catalog, view)
@@ -232,7 +248,7 @@ class Keeper:
     def _fault(self, catalog: Catalog, view: View, plain_views: Sequence[int]) -> Error | None:
         """Why a view is not the same under this catalog."""
         try:
-            self._ready(catalog, view)
+            self._reading(catalog, view)
             for id_ in plain_views:
                 # A definition that does not name it can be bound without it.
                 self._bind(pinned(catalog.replaced({id_: None}), view), view.definition)
