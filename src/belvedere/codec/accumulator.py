@@ -56,17 +56,24 @@ def decode(state: bytes) -> tuple[bytes, tuple[int, ...]]:
 
 def add(state: bytes | None, payload: bytes, amounts: tuple[int, ...]) -> bytes | None:
     """The state after adding; None when no row is left. The payload of an existing state stays."""
-    adder = _adders.get(len(amounts))
-    if adder is None:
-        adder = _adders[len(amounts)] = _adder(len(amounts))
-    return adder(state, payload, amounts)
+    known = _adders.get(len(amounts))
+    if known is None:
+        known = adder(len(amounts))
+    return known(state, payload, amounts)
 
 
 Adder = Callable[[bytes | None, bytes, tuple[int, ...]], bytes | None]
 _adders: dict[int, Adder] = {}
 
 
-def _adder(count: int) -> Adder:
+def adder(count: int) -> Adder:
+    """`add` for this many amounts."""
+    if count not in _adders:
+        _adders[count] = _compile_adder(count)
+    return _adders[count]
+
+
+def _compile_adder(count: int) -> Adder:
     """`add` for this many amounts: straight-line code for what every ordinary addition is, amounts
     of eight bytes and rows left; everything else goes to `_add`."""
     form = _short_form(count)

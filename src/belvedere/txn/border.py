@@ -15,7 +15,7 @@ relation in bytes 1-5, so one argument says everything.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.codec.record import Record
@@ -155,6 +155,21 @@ class Participant(Protocol):
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         """Derived rows for these changes. `reader` shows p-1, the state before the changes. Called
         before `check`; may raise InvalidInput too."""
+
+
+Get = Callable[[bytes], bytes | None]
+Rows = dict[bytes, bytes | None]
+Alone = Callable[[bytes | None, bytes | None, Get, Rows], None]
+"""`writes` of a commit that changes one row: its old and new bytes, a get of the state before, and
+the rows that were derived so far, to which it adds its own."""
+
+
+@runtime_checkable
+class ShortParticipant(Protocol):
+    """A Participant that may have a shorter way for a commit of one row."""
+
+    def alone(self, prefix: bytes) -> Alone | None:
+        """The short way for a row of the table with this prefix; None: there is none."""
 
 
 ParticipantsFor = Callable[[Catalog, frozenset[int]], tuple[Participant, ...]]

@@ -8,20 +8,19 @@ column the view uses adds nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property
+from collections.abc import Iterable, Sequence
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.codec import accumulator, keyspace
-from belvedere.txn.border import LockRequest, ParticipantsFor, Reader, RowChange, Writer
-from belvedere.types import Row
+from belvedere.txn.border import Alone, LockRequest, ParticipantsFor, Reader, RowChange, Writer
 from belvedere.views.compile import Compiled
 from belvedere.views.grouping import entries, entry_function
 from belvedere.views.kept import Kept
-from belvedere.views.quick import Leg, Quick
+from belvedere.views.quick import Quick
+from belvedere.views.single import single_function
 from belvedere.views.source import Step, Weighted
 from belvedere.views.sources import source_of
 from belvedere.views.summing import Sums, adder, change_adder
@@ -45,6 +44,9 @@ class Maintainer:
         """`indexes` derive the indexes and auxiliary views that it reads, `kept` among them."""
         self._source = source_of(catalog, compiled.tree, kept)
         self._stored = compiled_view(catalog, view.id)
+        self._catalog = catalog
+        self._group = compiled.group
+        self._alone: dict[bytes, Alone | None] = {}
         self._entry_of = entry_function(catalog, compiled.group)
         self._quick = Quick(catalog, compiled.tree, compiled.group)
         self._add_up = adder(view.amounts)
@@ -71,18 +73,6 @@ class Maintainer:
     ) -> None:
         """Add what the changes add; `reader` shows the state before them, `after`, where it is
         known already, the state after them."""
-        if len(changes) == 1 and not failpoints.armed:
-            change = changes[0]
-            legs = self._quick.legs.get(change[0][:PREFIX], ())
-            if len(legs) == 1:  # most writes: one row of one table
-                if change[1] is None:
-                    entry = legs[0].comes(change, reader.get)
-                    if entry is not None:
-                        group, amounts = entry
-                        writer.add(self._encode_key(group), self._encode_row(group), amounts)
-                else:
-                    self._write_one(legs[0], change, reader, writer)
-                return
         sums = self._sums(changes, reader, after)
         if failpoints.armed and failpoints.planted("view_group_stays_gone"):
             sums = self._without_returning(sums, reader)
@@ -94,7 +84,7 @@ class Maintainer:
         """A planted bug: a group that was emptied once takes no rows any more."""
         emptied, kept = self._emptied, {}
         for group, amounts in sums.items():
-            key = self._encode_key(group)
+            key = self._stored.key.encode(group)
             if key not in emptied:
                 kept[group] = amounts
                 state = reader.get(key)
@@ -103,28 +93,16 @@ class Maintainer:
                     emptied.add(key)
         return kept
 
-    def _write_one(self, leg: Leg, change: RowChange, reader: Reader, writer: Writer) -> None:
-        encode_key, encode_row = self._encode_key, self._encode_row
-        found = leg.entries(change, reader.get)
-        if len(found) == 2:  # went and came: of one group it is one addition
-            (group, old, _), (other, new, _) = found
-            key = encode_key(group)
-            if group == other or key == encode_key(other):
-                amounts = tuple(map(int.__sub__, new, old))
-                if any(amounts):
-                    writer.add(key, encode_row(group), amounts)
-                return
-        for group, amounts, weight in found:
-            signed = amounts if weight > 0 else tuple(map(int.__neg__, amounts))
-            writer.add(encode_key(group), encode_row(group), signed)
-
-    @cached_property
-    def _encode_key(self) -> Callable[[Row], bytes]:
-        return self._stored.key.encode
-
-    @cached_property
-    def _encode_row(self) -> Callable[[Row], bytes]:
-        return self._stored.payload.encode
+    def alone(self, prefix: bytes) -> Alone | None:
+        """The generated function for one changed row of the table with this prefix."""
+        if prefix not in self._alone:
+            legs = self._quick.legs.get(prefix, ())
+            self._alone[prefix] = (
+                single_function(self._catalog, legs[0], self._group, self._stored)
+                if len(legs) == 1 and self._quick.covers([RowChange(prefix, None, b"")])
+                else None
+            )
+        return self._alone[prefix]
 
     # -- the work -----------------------------------------------------------------------------
 

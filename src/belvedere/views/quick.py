@@ -13,7 +13,7 @@ the same rows.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -29,7 +29,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn.border import RowChange
 from belvedere.types import Row
-from belvedere.views.core import Leaf
+from belvedere.views.core import Expressions, Leaf
 from belvedere.views.delta import Term, terms_of
 from belvedere.views.entry import entry_text
 from belvedere.views.linear import Amounts, Group
@@ -43,43 +43,25 @@ Entry = tuple[Row, Amounts]
 
 
 @dataclass(frozen=True, slots=True)
+class Step:
+    """A row fetched by its whole key (None: the changed row), and what must hold then."""
+
+    scan: n.Scan | None
+    parts: tuple[paths.Part, ...]
+    condition: e.Expression | None
+    width: int
+
+
+@dataclass(frozen=True, slots=True)
 class Leg:
-    """What a changed row of one leaf adds: `entry` is None where it adds nothing."""
+    """What a changed row of one leaf adds: `entry` is None where it adds nothing. It goes by
+    `steps` to `columns` over the rows of all of them."""
 
     project: Callable[[bytes], Row]
     entry: Callable[[Row, Get], Entry | None]
     disguised: bool
-
-    def comes(self, change: RowChange, get: Get) -> Entry | None:
-        """What a new row adds."""
-        assert change.new is not None
-        return self.entry(self.project(change.new), get)
-
-    def entries(self, change: RowChange, get: Get) -> list[tuple[Row, Amounts, int]]:
-        _, old, new, _ = change
-        before = None if old is None else self.project(old)
-        after = None if new is None else self.project(new)
-        if before == after and not (self.disguised and repr(before) != repr(after)):
-            return []
-        if before is not None and after is not None:
-            get = _once(get)  # both have the same partners, most of the time
-        found: list[tuple[Row, Amounts, int]] = []
-        if before is not None and (entry := self.entry(before, get)) is not None:
-            found.append((*entry, -1))
-        if after is not None and (entry := self.entry(after, get)) is not None:
-            found.append((*entry, 1))
-        return found
-
-
-def _once(get: Get) -> Get:
-    known: dict[bytes, bytes | None] = {}
-
-    def found(key: bytes) -> bytes | None:
-        if key not in known:
-            known[key] = get(key)
-        return known[key]
-
-    return found
+    steps: tuple[Step, ...]
+    columns: Expressions
 
 
 class Quick:
@@ -118,12 +100,6 @@ class Quick:
             self._known[changed] = found
         return found
 
-    def entries(self, changes: Sequence[RowChange], get: Get) -> Iterator[tuple[Row, Amounts, int]]:
-        legs = self.legs
-        for change in changes:
-            for leg in legs.get(change.key[:PREFIX], ()):
-                yield from leg.entries(change, get)
-
 
 def _legs(catalog: Catalog, tree: Core, group: Group | None) -> dict[bytes, tuple[Leg, ...]]:
     """By table; a table one of whose leaves has no leg has none at all."""
@@ -156,25 +132,16 @@ def _leg(catalog: Catalog, leaf: Leaf, plan: n.Node, group: Group | None) -> Leg
         return None
     project = compiled_table(catalog, leaf.relation).layout.projector(leaf.slots)
     entry = _compiled(catalog, chain, plan, group)
-    return Leg(project, entry, looks_different(leaf.fields))
+    disguised = looks_different(leaf.fields)
+    return Leg(project, entry, disguised, tuple(chain), plan.expressions)
 
 
-@dataclass(frozen=True, slots=True)
-class _Step:
-    """A row fetched by its whole key (None: the changed row), and what must hold then."""
-
-    scan: n.Scan | None
-    parts: tuple[paths.Part, ...]
-    condition: e.Expression | None
-    width: int
-
-
-def _chain(node: n.Node) -> list[_Step] | None:
+def _chain(node: n.Node) -> list[Step] | None:
     match node:
         case n.Changes():
-            return [_Step(None, (), None, len(node.fields))]
+            return [Step(None, (), None, len(node.fields))]
         case n.Filter(input=n.Changes() as changes):
-            return [_Step(None, (), node.condition, len(changes.fields))]
+            return [Step(None, (), node.condition, len(changes.fields))]
         case n.Join(right=n.Scan(filter=None) as scan, lookup=n.Lookup() as lookup):
             below = _chain(node.left)
             access = lookup.access
@@ -185,27 +152,22 @@ def _chain(node: n.Node) -> list[_Step] | None:
                 or any(type(p) is not paths.OnePart for p in access.parts)
             ):
                 return None
-            step = _Step(scan, access.parts, node.residual, len(scan.fields))
+            step = Step(scan, access.parts, node.residual, len(scan.fields))
             return [*below, step]
         case _:
             return None
 
 
 def _compiled(
-    catalog: Catalog, chain: list[_Step], plan: n.Project, group: Group | None
+    catalog: Catalog, chain: list[Step], plan: n.Project, group: Group | None
 ) -> Callable[[Row, Get], Entry | None]:
     source = Source()
-    starts = [sum(step.width for step in chain[:i]) for i in range(len(chain))]
-
-    def column(index: int) -> str:
-        at = max(i for i, start in enumerate(starts) if start <= index)
-        return f"r{at}[{index - starts[at]}]"
-
-    texts = Texts(source, lambda node: compile_plan(catalog, node), column, "()")
+    texts = step_texts(source, catalog, chain, "r")
     lines: list[str] = []
     for number, step in enumerate(chain):
         if step.scan is not None:
             lines += _fetch(catalog, source, texts, step, number)
+        texts.row = "(" + " + ".join(f"r{i}" for i in range(number + 1)) + ")"
         if step.condition is not None:
             lines += [f"if not {texts.truth(step.condition)}: return None"]
     lines += [f"return {entry_text(source, texts, group, plan.expressions)}"]
@@ -214,7 +176,18 @@ def _compiled(
     return function
 
 
-def _fetch(catalog: Catalog, source: Source, texts: Texts, step: _Step, number: int) -> list[str]:
+def step_texts(source: Source, catalog: Catalog, steps: Sequence[Step], letter: str) -> Texts:
+    """Expressions over the rows of all steps, row i of which is called by the letter and i."""
+    starts = [sum(step.width for step in steps[:i]) for i in range(len(steps))]
+
+    def column(index: int) -> str:
+        at = max(i for i, start in enumerate(starts) if start <= index)
+        return f"{letter}{at}[{index - starts[at]}]"
+
+    return Texts(source, lambda node: compile_plan(catalog, node), column, f"{letter}0")
+
+
+def _fetch(catalog: Catalog, source: Source, texts: Texts, step: Step, number: int) -> list[str]:
     """Lines that get the row of a step by its key; without a value or a row there is nothing."""
     assert step.scan is not None
     table = compiled_table(catalog, step.scan.relation)

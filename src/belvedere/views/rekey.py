@@ -19,7 +19,7 @@ from belvedere.catalog.model import Index, Maintenance, State, Table
 from belvedere.catalog.relation import compiled_index, compiled_table
 from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.txn.border import LockRequest, Reader, RowChange, Writer
+from belvedere.txn.border import Alone, Get, LockRequest, Reader, RowChange, Rows, Writer
 from belvedere.types import Kind, Row, SqlType
 
 Evaluate = Callable[[Row], Any]
@@ -116,6 +116,27 @@ class RekeyParticipant:
             self._require_unique(added, removed, reader)
         for key, value in added:
             writer.put(key, value)
+
+    def alone(self, prefix: bytes) -> Alone | None:
+        if prefix != self._prefix:
+            return None
+        entry, same, unique = self.entry, self._same, self._unique
+
+        def alone(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
+            if same(old, new):
+                return
+            before, after = entry(old), entry(new)
+            if before == after:
+                return
+            if before is not None:
+                rows[before[0]] = None
+            if after is not None:
+                key, value = after
+                if unique and (before is None or key != before[0]) and get(key) is not None:
+                    raise self.duplicate(value)
+                rows[key] = value
+
+        return alone
 
     def _same(self, old: bytes | None, new: bytes | None) -> bool:
         """Whether no column of the index changed; False when in doubt."""

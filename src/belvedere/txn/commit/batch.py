@@ -17,6 +17,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from itertools import islice
+from typing import Any, NamedTuple
 
 from belvedere import failpoints
 from belvedere.catalog import model
@@ -27,12 +28,14 @@ from belvedere.config import Config
 from belvedere.errors import Corruption, Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.border import (
+    Alone,
     Committed,
     Intent,
     Participant,
     ParticipantsFor,
     Reader,
     RowChange,
+    ShortParticipant,
     Snapshot,
     make,
 )
@@ -48,6 +51,16 @@ CATALOG_PREFIX = keyspace.row_prefix(model.CATALOG_RELATION)
 
 Prefixes = bytes | frozenset[bytes]
 """The relations a commit changes, by their key prefix; a single one bare."""
+
+
+class _Deriving(NamedTuple):
+    """Who has a say in a commit, and, where each of them has one, its way for a single row."""
+
+    participants: tuple[Participant, ...]
+    alone: tuple[Alone, ...] | None
+
+
+NOBODY = _Deriving((), None)
 
 
 class BatchCommit:
@@ -234,12 +247,12 @@ class BatchCommit:
             batch += pieces_of(position, record)
         else:
             batch.append((LOG_KEY.pack(keyspace.LOG, position), record))
-        participants = catalog.memo.get(prefixes)
-        if participants is None:
-            participants = self._participants(catalog, prefixes)
+        deriving: Any = catalog.memo.get(prefixes)
+        if deriving is None:
+            deriving = self._deriving(catalog, prefixes)
         derived: Sequence[Write] = ()
-        if participants:
-            derived = self._derive(participants, changes, catalog)  # type: ignore[arg-type]
+        if deriving is not NOBODY:
+            derived = self._derive(deriving, changes, catalog)
             batch += derived
         successor = make(Snapshot, (batch_number, position, catalog, digest))
         if catalog is not before:
@@ -278,10 +291,15 @@ class BatchCommit:
         if lost_to:
             raise _conflict(lost_to, "a row it wrote was changed by another transaction")
 
-    def _participants(self, catalog: Catalog, prefixes: Prefixes) -> tuple[Participant, ...]:
+    def _deriving(self, catalog: Catalog, prefixes: Prefixes) -> _Deriving:
         several = (prefixes,) if isinstance(prefixes, bytes) else prefixes
         relations = frozenset(int.from_bytes(prefix[1:]) for prefix in several)
-        found = catalog.memo[prefixes] = self._participants_for(catalog, relations)
+        participants = self._participants_for(catalog, relations)
+        found = NOBODY
+        if participants:
+            alone = _all_alone(participants, prefixes) if isinstance(prefixes, bytes) else None
+            found = _Deriving(participants, alone)
+        catalog.memo[prefixes] = found
         return found
 
     def _require_no_conflict(self, intent: Intent) -> None:
@@ -321,11 +339,15 @@ class BatchCommit:
                 raise _conflict(self.newest.position, "a table it wrote was redefined")
 
     def _derive(
-        self,
-        participants: tuple[Participant, ...],
-        changes: tuple[RowChange, ...],
-        catalog: Catalog,
+        self, deriving: _Deriving, changes: tuple[RowChange, ...], catalog: Catalog
     ) -> list[Write]:
+        participants, alone = deriving
+        if alone is not None and not failpoints.armed:
+            _, old, new, _ = changes[0]
+            get, rows = self._store.get, dict[bytes, bytes | None]()
+            for derive in alone:
+                derive(old, new, get, rows)
+            return list(rows.items())
         before = NewestReader(self._store, self.newest.position, catalog)
         writer = DerivedRows(before)
         for participant in participants:
@@ -375,6 +397,16 @@ class BatchCommit:
             return self._store.get(first[0]) == first[1]
         except Error:
             return True
+
+
+def _all_alone(participants: Sequence[Participant], prefix: bytes) -> tuple[Alone, ...] | None:
+    found = []
+    for participant in participants:
+        short = participant.alone(prefix) if isinstance(participant, ShortParticipant) else None
+        if short is None or participant.checks:
+            return None
+        found.append(short)
+    return tuple(found)
 
 
 class DerivedRows:
