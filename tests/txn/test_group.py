@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import signal
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from belvedere.kv.doubles.faults import FaultyStore, When
 from belvedere.txn import rows
 from belvedere.txn.recovery import open_directory
 from belvedere.types import BIGINT
+from tests.txn.deadline import until
 
 NUMBERS = TableDefinition("numbers", (ColumnDefinition("n", BIGINT),), ("n",))
 
@@ -149,6 +151,34 @@ def test_interrupted_write_ends_writing(path: Path) -> None:
     with Database.open(path) as database:
         assert read(database) == [1]
         assert database.log.last == 2
+
+
+def test_one_who_stops_waiting_does_not_hold_up_the_others(path: Path) -> None:
+    """Ctrl-C in a commit that waits for a sync, while it is the next to lead one."""
+    database, others = Database.open(path), []
+    waiters = database.commits._group._waiters  # type: ignore[attr-defined]
+    main = threading.get_ident()
+
+    def hold() -> None:
+        until(lambda: len(waiters) == 1)
+        others.append(threading.Thread(target=insert, args=(database, 3)))
+        others[-1].start()
+        until(lambda: len(waiters) == 2)
+        signal.pthread_kill(main, signal.SIGINT)
+        until(lambda: len(waiters) == 1)
+
+    failpoints.arm("sync.before", "call", call=hold, at=1)
+    others.append(threading.Thread(target=insert, args=(database, 1)))
+    others[0].start()
+    until(lambda: database.position + 1 == database.commits.newest.position)
+    with pytest.raises(KeyboardInterrupt):
+        insert(database, 2)
+    for other in others:
+        other.join(60)
+        assert not other.is_alive(), "nobody leads"
+    failpoints.disarm()
+    assert read(database) == [1, 2, 3]
+    database.close()
 
 
 def test_close_waits_for_the_commits_under_way(path: Path) -> None:

@@ -1,8 +1,9 @@
 """Group commit: one sync of the log for everybody who wrote before it began.
 
 Whoever needs durability first becomes the leader: it notes what is written, syncs the store (which
-releases the GIL, so others keep writing), writes the anchor, publishes what it noted, and wakes the
-rest. Those who wrote meanwhile elect the next leader among themselves.
+releases the GIL, so others keep writing), writes the anchor, publishes what it noted, and wakes
+those it noted, and one of those who wrote meanwhile, to lead next. Each waits on a lock of its own:
+with one condition for all, everybody is woken to find that most have to wait again.
 
 Invariant: what is published, and hence what is acknowledged, was written before a sync that
 returned success, and the anchor says so. The first failure ends writing for good: a sync that
@@ -30,8 +31,9 @@ class GroupSync:
         self._visibility = visibility
         self._sync = sync
         self._anchor = anchor
-        self._turn = threading.Condition()
+        self._mutex = threading.Lock()  # guards the four below
         self._leading = False
+        self._waiters: dict[threading.Lock, int] = {}  # who waits for which batch
         self._durable = visibility.published.batch
         self.failure: Unavailable | None = None
         self.groups = 0
@@ -41,15 +43,11 @@ class GroupSync:
         if failpoints.armed and failpoints.planted("ack_before_sync"):
             self._visibility.publish(self._visibility.written)
             return
-        while True:
-            with self._turn:
-                self._turn.wait_for(lambda: self._settled(batch) or not self._leading)
-                if self._durable >= batch:
-                    return
-                if self.failure is not None:
-                    raise self.failure
-                self._leading = True
+        if self._begins_to_lead(batch):
             self._lead()
+        if self._durable < batch:
+            assert self.failure is not None
+            raise self.failure
 
     def finish(self) -> None:
         """Make everything written durable; nobody syncs or writes the anchor after it. A failure
@@ -60,8 +58,33 @@ class GroupSync:
             if error is not self.failure:
                 raise
 
-    def _settled(self, batch: int) -> bool:
-        return self._durable >= batch or self.failure is not None
+    def _begins_to_lead(self, batch: int) -> bool:
+        """Wait for the batch to be durable, or for the turn to lead; whether it is that."""
+        with self._mutex:
+            if self._durable >= batch or self.failure is not None:
+                return False
+            if not self._leading:
+                self._leading = True
+                return True
+            turn = threading.Lock()
+            turn.acquire()
+            self._waiters[turn] = batch
+        try:
+            turn.acquire()
+        except BaseException:  # an interrupted client is not to hold up the others
+            self._abandon(turn, batch)
+            raise
+        return self._must_lead(batch)
+
+    def _must_lead(self, batch: int) -> bool:
+        """Of one that was woken."""
+        return self._durable < batch and self.failure is None
+
+    def _abandon(self, turn: threading.Lock, batch: int) -> None:
+        with self._mutex:
+            waits = self._waiters.pop(turn, None) is not None
+        if not waits and self._must_lead(batch):
+            self._settle(self._durable, None)
 
     def _lead(self) -> None:
         durable, failure = self._durable, None
@@ -71,11 +94,25 @@ class GroupSync:
             failure = unknown_outcome("the log could not be synced", error)
             self._visibility.end_waits()
         finally:
-            with self._turn:
-                self._durable = durable
-                self.failure = failure
-                self._leading = False
-                self._turn.notify_all()
+            self._settle(durable, failure)
+
+    def _settle(self, durable: int, failure: Unavailable | None) -> None:
+        """Wake one of those who still wait to lead, and all who need not wait any more."""
+        with self._mutex:
+            self._durable, self.failure = durable, failure
+            waiters = self._waiters
+            woken = [
+                turn for turn, batch in waiters.items() if batch <= durable or failure is not None
+            ]
+            for turn in woken:
+                del waiters[turn]
+            next_leader = next(iter(waiters), None)
+            self._leading = next_leader is not None
+            if next_leader is not None:
+                del waiters[next_leader]
+                next_leader.release()
+        for turn in woken:
+            turn.release()
 
     def _sync_once(self) -> int:
         state = self._visibility.written

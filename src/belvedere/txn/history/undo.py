@@ -8,8 +8,10 @@ key with a batch number above b is the value at b; without one, what the store s
 Invariants
 - Entries of one key are in batch order.
 - An entry goes only when no open snapshot, and not the published batch, is older than it.
-- Changes happen under the publish latch, which the caller holds. `lookup` needs no latch: a dict
-  look-up is atomic, and an entry list is only ever appended to or replaced.
+- Changes and questions about ranges happen under the publish latch, which the caller holds. A
+  look-up of one key needs no latch: it is atomic, and an entry list is only ever replaced.
+
+Most commits come and go without a question about a range, so keys are sorted when one is asked.
 
 Old values beyond the memory budget move to a scratch store, which is emptied on open: snapshots die
 with the process.
@@ -18,13 +20,16 @@ with the process.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import NamedTuple
 
-from sortedcontainers import SortedDict
+from sortedcontainers import SortedList
 
 from belvedere.errors import Unavailable
 from belvedere.kv.batch import BatchStore
+from belvedere.txn.border import make
+
+STALE_KEYS_MAX = 1000
 
 
 class Spilled(NamedTuple):
@@ -46,7 +51,9 @@ class _Batch(NamedTuple):
 
 class UndoIndex:
     def __init__(self, bytes_max: int, open_scratch: Callable[[], BatchStore]) -> None:
-        self._entries: SortedDict[bytes, tuple[Entry, ...]] = SortedDict()
+        self._entries: dict[bytes, tuple[Entry, ...]] = {}
+        self._order: SortedList[bytes] = SortedList()  # of keys, some of them without entries now
+        self._unsorted: dict[bytes, None] = {}  # keys with entries that are not in it yet
         self._batches: deque[_Batch] = deque()
         self._bytes = 0
         self._bytes_max = bytes_max
@@ -74,9 +81,13 @@ class UndoIndex:
         keys = []
         for key, old in images:
             keys.append(key)
-            entry = Entry(batch, position, self._kept(old))
+            entry = make(Entry, (batch, position, None if old is None else self._kept(old)))
             known = entries.get(key)
-            entries[key] = (entry,) if known is None else (*known, entry)
+            if known is None:
+                entries[key] = (entry,)
+                self._unsorted[key] = None
+            else:
+                entries[key] = (*known, entry)
         self._batches.append(_Batch(batch, tuple(keys)))
 
     def withdraw(self, batch: int) -> None:
@@ -104,6 +115,18 @@ class UndoIndex:
             self._entries[key] = tuple(kept)
         else:
             self._entries.pop(key, None)
+            self._unsorted.pop(key, None)
+
+    def _keys(self, start: bytes, end: bytes) -> Iterator[bytes]:
+        """Keys with entries in start <= key < end, in order."""
+        order, entries = self._order, self._entries
+        if len(order) + len(self._unsorted) > 2 * len(entries) + STALE_KEYS_MAX:
+            order.clear()
+            order.update(entries)
+        else:
+            order.update([key for key in self._unsorted if key not in order])
+        self._unsorted.clear()
+        return (key for key in order.irange(start, end, inclusive=(True, False)) if key in entries)
 
     def value_at(self, key: bytes, batch: int, stored: bytes | None) -> bytes | None:
         """The value of `key` for a reader at `batch` who found `stored` in the store."""
@@ -119,7 +142,7 @@ class UndoIndex:
 
     def range_changed_after(self, start: bytes, end: bytes, batch: int) -> int:
         """Position of some change in start <= key < end after `batch`; 0 when there is none."""
-        for key in self._entries.irange(start, end, inclusive=(True, False)):
+        for key in self._keys(start, end):
             position = self.changed_after(key, batch)
             if position:
                 return position
@@ -128,7 +151,7 @@ class UndoIndex:
     def images(self, start: bytes, end: bytes, batch: int) -> dict[bytes, bytes | None]:
         """For every key of the range changed after `batch`, its value at `batch`, in key order."""
         found: dict[bytes, bytes | None] = {}
-        for key in self._entries.irange(start, end, inclusive=(True, False)):
+        for key in self._keys(start, end):
             for entry in self._entries[key]:
                 if entry.batch > batch:
                     found[key] = self.resolve(entry.old)
@@ -142,9 +165,7 @@ class UndoIndex:
             return self._scratch.get(old.id.to_bytes(8))
         return old
 
-    def _kept(self, old: bytes | None) -> bytes | Spilled | None:
-        if old is None:
-            return None
+    def _kept(self, old: bytes) -> bytes | Spilled:
         if self._bytes + len(old) > self._bytes_max:
             if self._scratch is None:
                 self._scratch = self._open_scratch()
