@@ -16,6 +16,7 @@ import secrets
 import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -23,16 +24,15 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
-from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.codec import accumulator
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.execution.spark.failures import FAILURES, meaning_of
-from belvedere.execution.spark.frames import Frame, Frames
+from belvedere.execution.spark.frames import Frames
 from belvedere.execution.spark.lower import Lowering
 from belvedere.execution.spark.operators import Failed
-from belvedere.execution.spark.types import to_values
+from belvedere.execution.spark.types import NotNative, to_values
 from belvedere.kv.rocksdb import RocksSortedFileWriter
 from belvedere.kv.rocksdb_settings import store_options
 from belvedere.pipeline.checkpoint import work_directory
@@ -44,14 +44,14 @@ from belvedere.pipeline.inputs import (
     decoded_catalog,
     encoded_catalog,
 )
+from belvedere.pipeline.ready import ready
 from belvedere.pipeline.store import Lease, Store
+from belvedere.pipeline.sums import Encoder, Totals, totals
 from belvedere.pipeline.verify import find_view
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.types import Row, SqlType
-from belvedere.views.compile import Compiled, compile_view
 from belvedere.views.grouping import entries, entry_function
-from belvedere.views.keep import pinned
 from belvedere.views.source import ENVIRONMENT
 
 _STATE = "view int, key binary, value binary"
@@ -143,7 +143,7 @@ def _collected(inputs: Inputs) -> list[tuple[int, str, int]]:
     catalog = decoded_catalog(inputs.objects)
     tables = Tables(frames, inputs.store, inputs.lease, catalog, inputs.partitions)
     try:
-        found = build(inputs, tables, catalog).collect()
+        found = build(inputs, tables).collect()
     except FAILURES as error:
         raise meaning_of(error) from error
     finally:
@@ -154,30 +154,33 @@ def _collected(inputs: Inputs) -> list[tuple[int, str, int]]:
 # -- the job ---------------------------------------------------------------------------------------
 
 
-def build(inputs: Inputs, tables: Tables, catalog: Catalog) -> DataFrame:
+def build(inputs: Inputs, tables: Tables) -> DataFrame:
     """Columns view, file, rows: the sorted files that hold the state of all views."""
-    compiled = {view.id: _compiled(inputs, catalog, view) for view in inputs.views}
+    known = ready(inputs.objects, inputs.definitions)
+    compiled = {view.id: known.compiled(view) for view in inputs.views}
     if len(inputs.views) > 1:
         tables.share(_slots(one.tree.plan for one in compiled.values()))
     lowering = Lowering(tables.frames, tables.leaf, inputs.native)
-    parts = []
+    files, states = [], []
     for view in inputs.views:
-        frame = lowering.rows(compiled[view.id].tree.plan)
-        step = StateOf(view.id, inputs.objects, compiled[view.id].group, frame.types, frame.names)
-        parts.append(_state(frame, step))
-    union = parts[0]
-    for part in parts[1:]:
-        union = union.union(part)
-    owned = union.repartition(inputs.partitions, f.col("view"), f.col("key"))
-    return owned.mapInArrow(SortedFiles(str(inputs.directory)), _FILES)
+        frame, group = lowering.rows(compiled[view.id].tree.plan), compiled[view.id].group
+        try:
+            files.append(_by_spark(inputs, view, totals(lowering, frame, group, weighted=False)))
+        except NotNative as found:
+            lowering.report.note("state", found.reason)
+            step = StateOf(view.id, inputs.objects, group, frame.types, frame.names)
+            states.append(frame.data.mapInArrow(step, _STATE))
+    if states:
+        union = reduce(DataFrame.union, states)
+        owned = union.repartition(inputs.partitions, f.col("view"), f.col("key"))
+        files.append(owned.mapInArrow(SortedFiles(str(inputs.directory)), _FILES))
+    return reduce(DataFrame.union, files)
 
 
-def _compiled(inputs: Inputs, catalog: Catalog, view: View) -> Compiled:
-    return compile_view(inputs.definitions.bind(pinned(catalog, view), view.definition))
-
-
-def _state(frame: Frame, step: StateOf) -> DataFrame:
-    return frame.data.mapInArrow(step, _STATE)
+def _by_spark(inputs: Inputs, view: View, made: Totals) -> DataFrame:
+    """Files of groups that Spark has added up: one task has all of a group."""
+    step = TotalsFile(str(inputs.directory), inputs.objects, Encoder.of(view.id, made))
+    return made.frame.data.mapInArrow(step, _FILES)
 
 
 def _slots(plans: Iterator[n.Node]) -> dict[int, set[int]]:
@@ -250,20 +253,43 @@ class SortedFiles:
             columns = (batch.column(name).to_pylist() for name in ("view", "key", "value"))
             for view, key, value in zip(*columns):
                 by_view.setdefault(view, Recorder()).add(key, *accumulator.decode(value))
-        written = [(view, *self._file(view, by_view[view])) for view in sorted(by_view)]
-        if written:
-            views, files, rows = zip(*written)
-            arrays = [
-                pa.array(views, pa.int32()),
-                pa.array(files, pa.utf8()),
-                pa.array(rows, pa.int64()),
-            ]
-            yield pa.RecordBatch.from_arrays(arrays, names=["view", "file", "rows"])
+        for view in sorted(by_view):
+            sums = by_view[view].sums
+            pairs = [(key, accumulator.encode(*sums[key])) for key in sorted(sums)]
+            yield _written(self.directory, view, pairs)
 
-    def _file(self, view: int, recorder: Recorder) -> tuple[str, int]:
-        path = Path(self.directory) / f"{view}-{secrets.token_hex(8)}.sst"
-        writer = RocksSortedFileWriter(path, store_options(create=False, salvage=False))
-        for key in sorted(recorder.sums):
-            writer.put(key, accumulator.encode(*recorder.sums[key]))
-        writer.finish()
-        return str(path), len(recorder.sums)
+
+@dataclass(frozen=True, slots=True)
+class TotalsFile:
+    """In the task that owns these groups: their state as one sorted file."""
+
+    directory: str
+    objects: tuple[bytes, ...]
+    encoder: Encoder
+
+    def __call__(self, batches: Batches) -> Batches:
+        catalog = decoded_catalog(self.objects)
+        pairs: list[tuple[bytes, bytes]] = []
+        try:
+            for batch in batches:
+                pairs += zip(*self.encoder.entries(catalog, batch))
+        except Error as error:
+            raise Failed(error) from None
+        if pairs:
+            pairs.sort()
+            yield _written(self.directory, self.encoder.view, pairs)
+
+
+def _written(directory: str, view: int, pairs: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
+    """A file of these pairs, and what the driver is told of it."""
+    path = Path(directory) / f"{view}-{secrets.token_hex(8)}.sst"
+    writer = RocksSortedFileWriter(path, store_options(create=False, salvage=False))
+    for key, value in pairs:
+        writer.put(key, value)
+    writer.finish()
+    arrays = [
+        pa.array([view], pa.int32()),
+        pa.array([str(path)], pa.utf8()),
+        pa.array([len(pairs)], pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=["view", "file", "rows"])

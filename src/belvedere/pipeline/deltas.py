@@ -1,10 +1,14 @@
 """The job behind one batch of maintenance: what a stretch of the log adds to views.
 
-`build` gives keys of the views' state with what is added to each, every key once. The work is that
-of the one maintenance function (`views.maintain`), done in tasks:
+`build` gives keys of the views' state with what is added to each, every key once:
 
-1. Views that need no other rows: each task takes a range of positions.
-2. Views that look at other rows (joins, recomputed groups): each task takes the net changes of some
+1. Views that take the rows of their tables one by one, and whose groups and amounts Spark knows
+   exactly, are lowered to DataFrames over the changes (`pipeline.changed`).
+
+The others are done by the one maintenance function (`views.maintain`), in tasks:
+
+2. Views that need no other rows: each task takes a range of positions.
+3. Views that look at other rows (joins, recomputed groups): each task takes the net changes of some
    keys, and looks at the state just before *its* changes. Task i sees the changes of the tasks
    before it done and those of the later ones not done, so that the sum over all tasks is the
    difference between the states at the ends of the stretch, whatever the view is made of:
@@ -12,7 +16,7 @@ of the one maintenance function (`views.maintain`), done in tasks:
        V(S_k) - V(S_0)  =  sum over i of  V(S_i) - V(S_i-1)
 
    State is read from a checkpoint of the store, undone back to where it must be.
-3. One exchange by the view's key, after which one task owns each key and adds up.
+4. One exchange by the view's key, after which one task owns each key and adds up.
 
 Nothing is kept in Spark between batches: the state is the views themselves.
 """
@@ -23,7 +27,7 @@ import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import reduce
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -31,22 +35,21 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from belvedere import failpoints
-from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import CATALOG_RELATION, View
 from belvedere.codec import accumulator, keyspace
-from belvedere.errors import Corruption, Error, Retry
+from belvedere.errors import Error, Retry
+from belvedere.execution.spark.frames import Frames
 from belvedere.execution.spark.operators import Failed
+from belvedere.pipeline.changed import SCHEMA, Changed, additions, slots_of, takes_single_rows
 from belvedere.pipeline.checkpoint import Checkpoint
-from belvedere.pipeline.inputs import Batches, Definitions, decoded_catalog, numbers, tasks
+from belvedere.pipeline.inputs import Batches, Definitions, numbers, tasks
+from belvedere.pipeline.ready import Ready, ready
 from belvedere.pipeline.store import Store
-from belvedere.txn.border import Participant, Reader, RowChange
+from belvedere.txn.border import Reader, RowChange
 from belvedere.txn.history.readers import NewestReader
-from belvedere.views.keep import Keeper
-from belvedere.views.maintain import Maintainer
-from belvedere.views.rekey import index_participants
+from belvedere.views.source import ENVIRONMENT
 from belvedere.views.window import state_before
 
-SCHEMA = "key binary, value binary"
 Amounts = tuple[int, ...]
 Sums = dict[bytes, tuple[bytes, Amounts]]
 """Payload and amounts by key."""
@@ -54,7 +57,7 @@ Sums = dict[bytes, tuple[bytes, Amounts]]
 
 class Inputs(NamedTuple):
     """Everything that decides what a batch gives: the stretch (start, end], the views, the catalog
-    at its end, and where state is read."""
+    at its end, and where state is read. `native`: Spark adds up where it can."""
 
     spark: SparkSession
     store: Store
@@ -65,10 +68,51 @@ class Inputs(NamedTuple):
     definitions: Definitions
     tasks: int
     checkpoint: Checkpoint | None = None
+    native: bool = True
 
 
-def build(inputs: Inputs) -> DataFrame:
+class Lowered(NamedTuple):
+    """What Spark does by itself, and the views that are left for our operators."""
+
+    parts: tuple[DataFrame, ...]
+    left: tuple[int, ...]
+    changed: Changed | None
+
+
+def lowered(inputs: Inputs) -> Lowered:
+    """The views that can be, as DataFrames over the changes of their tables."""
+    given = ready(inputs.objects, inputs.definitions)
+    known = [(view, given.compiled(view)) for view in given.views(inputs.views)]
+    chosen = [one for one in known if takes_single_rows(one[1].tree)]
+    if not chosen or not inputs.native:
+        return Lowered((), inputs.views, None)
+    changed = Changed(
+        Frames(inputs.spark, ENVIRONMENT),
+        inputs.store,
+        inputs.start,
+        inputs.end,
+        inputs.objects,
+        given.catalog,
+        inputs.tasks,
+        slots_of([compiled.tree for _, compiled in chosen]),
+    )
+    if len(chosen) > 1:
+        changed.persist()
+    parts, refused = additions(changed, chosen)
+    single = {view.id for view, _ in chosen} - {view.id for view in refused}
+    left = tuple(id_ for id_ in inputs.views if id_ not in single)
+    return Lowered(tuple(parts), left, changed)
+
+
+def build(inputs: Inputs, made: Lowered) -> DataFrame:
     """Columns key and value: what is added to each key of the views' state."""
+    parts = list(made.parts)
+    if made.left:
+        parts.append(_by_operators(inputs._replace(views=made.left)))
+    return reduce(DataFrame.union, parts)
+
+
+def _by_operators(inputs: Inputs) -> DataFrame:
     step = Deltas(
         inputs.store,
         inputs.start,
@@ -87,8 +131,8 @@ def build(inputs: Inputs) -> DataFrame:
 
 def needs_state(objects: tuple[bytes, ...], views: tuple[int, ...], given: Definitions) -> bool:
     """Whether a batch of these views has to look at rows beside the changed ones."""
-    ready = _ready(objects, given)
-    return any(ready.maintainer(one).reads_state for one in ready.views(views))
+    known = ready(objects, given)
+    return any(known.maintainer(one).reads_state for one in known.views(views))
 
 
 # -- in a task -------------------------------------------------------------------------------------
@@ -118,24 +162,24 @@ class Deltas:
             yield from _batches(found)
 
     def _share(self, number: int) -> Sums:
-        ready = _ready(self.objects, self.definitions)
-        views = ready.views(self.views)
+        known = ready(self.objects, self.definitions)
+        views = known.views(self.views)
         recorder = Recorder()
         if self.checkpoint is None:
             size = self.end - self.start
             low = self.start + size * number // self.count
             high = self.start + size * (number + 1) // self.count
             changes = _net(_logged(self.store, low, high), _inputs(views))
-            _run(ready, views, changes, ready.nothing, recorder)
+            _run(known, views, changes, known.nothing, recorder)
         else:
             with ExitStack() as stack:
-                self._with_state(number, ready, views, recorder, stack)
+                self._with_state(number, known, views, recorder, stack)
         return recorder.sums
 
     def _with_state(
         self,
         number: int,
-        ready: _Ready,
+        known: Ready,
         views: Sequence[View],
         recorder: Recorder,
         stack: ExitStack,
@@ -143,7 +187,7 @@ class Deltas:
         assert self.checkpoint is not None
         at = self.checkpoint.position
         # All that auxiliary views stand on goes back, not only what these views are made of.
-        relations = _inputs(ready.catalog.views)
+        relations = _inputs(known.catalog.views)
         logged = _logged(self.store, self.start, self.end)
         chunks: list[list[RowChange]] = [[] for _ in range(self.count)]
         for change in _net(logged, relations):
@@ -151,19 +195,19 @@ class Deltas:
         if not chunks[number]:
             return
         opened = stack.enter_context(self.checkpoint.opened())
-        newest: Reader = NewestReader(opened, at, ready.catalog)
+        newest: Reader = NewestReader(opened, at, known.catalog)
         later = list(_logged(self.store, self.end, at))
         if any(relation == CATALOG_RELATION for relation, *_ in later):
             raise Retry("the catalog changed while a batch was made")
         undone = _net(later, relations)
-        at_end = state_before(newest, undone, ready.indexes) if undone else newest
+        at_end = state_before(newest, undone, known.indexes) if undone else newest
         mine_and_later = [change for chunk in chunks[number:] for change in chunk]
-        before = state_before(at_end, mine_and_later, ready.indexes)
-        _run(ready, views, chunks[number], before, recorder)
+        before = state_before(at_end, mine_and_later, known.indexes)
+        _run(known, views, chunks[number], before, recorder)
 
 
 def _run(
-    ready: _Ready,
+    known: Ready,
     views: Sequence[View],
     changes: Sequence[RowChange],
     before: Reader,
@@ -173,7 +217,7 @@ def _run(
         inputs = frozenset(view.inputs)
         mine = [change for change in changes if change.relation in inputs]
         if mine:
-            ready.maintainer(view).writes(mine, before, recorder)
+            known.maintainer(view).writes(mine, before, recorder)
 
 
 class Recorder:
@@ -250,56 +294,3 @@ def _net(logged: Iterator[Logged] | Sequence[Logged], relations: frozenset[int])
 
 def _inputs(views: Sequence[View]) -> frozenset[int]:
     return frozenset(relation for view in views for relation in view.inputs)
-
-
-# -- views, compiled once a process ----------------------------------------------------------------
-
-
-class _Ready:
-    """The views of a catalog, ready to be maintained. Kept by a Python worker between tasks."""
-
-    def __init__(self, catalog: Catalog, definitions: Definitions) -> None:
-        self.catalog = catalog
-        self._definitions = definitions
-        self._keeper = Keeper(definitions.bind, self._plain_indexes)
-        self.indexes = self._keeper.indexes
-        self.nothing: Reader = _NoRows(catalog)
-
-    def _plain_indexes(
-        self, catalog: Catalog, relations: frozenset[int]
-    ) -> tuple[Participant, ...]:
-        return index_participants(catalog, relations, self._definitions.compile_expression)
-
-    def views(self, ids: Sequence[int]) -> list[View]:
-        found = [self.catalog.get(id_) for id_ in ids]
-        if not all(isinstance(one, View) for one in found):
-            raise Corruption("a view is not in the catalog of its batch", ids=list(ids))
-        return [one for one in found if isinstance(one, View)]
-
-    def maintainer(self, view: View) -> Maintainer:
-        return self._keeper.maintainer(self.catalog, view)
-
-
-@lru_cache(maxsize=4)
-def _ready(objects: tuple[bytes, ...], definitions: Definitions) -> _Ready:
-    return _Ready(decoded_catalog(objects), definitions)
-
-
-class _NoRows:
-    """For views that look at nothing but their changes: a look anywhere is a fault of ours."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self.catalog = catalog
-        self.position = 0
-
-    def get(self, key: bytes) -> bytes | None:
-        raise AssertionError("a view that needs no state looked at a row")
-
-    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        raise AssertionError("a view that needs no state looked at rows")
-
-    def scan(self, start: bytes, end: bytes, **_: object) -> Iterator[list[tuple[bytes, bytes]]]:
-        raise AssertionError("a view that needs no state looked at a range")
-
-    def scan_values(self, start: bytes, end: bytes, **_: object) -> Iterator[list[bytes]]:
-        raise AssertionError("a view that needs no state looked at a range")

@@ -30,7 +30,7 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from belvedere import failpoints
-from belvedere.errors import Error, InvalidInput, Unavailable
+from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
 from belvedere.execution.spark.failures import FAILURES, meaning_of
 from belvedere.pipeline import deltas
 from belvedere.pipeline.checkpoint import checkpoint, remove_leftovers, work_directory
@@ -42,8 +42,8 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 POSITIONS_MAX = 100_000
-SMALL_CHANGES = 2_000
-"""A stretch of no more changes is not worth more than one task."""
+SMALL_CHANGES = 5_000
+"""A stretch of no more changes is not worth more than one task, nor Spark's own operators."""
 
 ATTEMPTS_MAX = 5
 TAKEN_OVER = "55006"
@@ -226,10 +226,23 @@ class Maintainer:
         )
         if not members or claim.start == claim.end:
             return _table([])
-        if not deltas.needs_state(objects, inputs.views, self.definitions):
-            return _collected(deltas.build(inputs))
-        with checkpoint(self.store, _safe(self.owner)) as copy:
-            return _collected(deltas.build(inputs._replace(checkpoint=copy)))
+        if inputs.tasks == 1:
+            return self._made(inputs._replace(native=False))
+        try:
+            return self._made(inputs)
+        except (InvalidInput, Unsupported):  # a value beyond Spark, or of a row that went again
+            return self._made(inputs._replace(native=False))
+
+    def _made(self, inputs: deltas.Inputs) -> pa.Table:
+        lowered = deltas.lowered(inputs)
+        try:
+            if not deltas.needs_state(inputs.objects, lowered.left, self.definitions):
+                return _collected(deltas.build(inputs, lowered))
+            with checkpoint(self.store, _safe(self.owner)) as copy:
+                return _collected(deltas.build(inputs._replace(checkpoint=copy), lowered))
+        finally:
+            if lowered.changed is not None:
+                lowered.changed.unpersist()
 
     def _task_count(self, claim: Claim) -> int:
         small = SMALL_CHANGES and self.store.reach(claim.start, SMALL_CHANGES) >= claim.end

@@ -38,13 +38,13 @@ from belvedere.pipeline.inputs import (
     numbers,
     tasks,
 )
+from belvedere.pipeline.ready import ready
 from belvedere.pipeline.store import Lease, Store
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Environment
 from belvedere.types import Row, SqlType
-from belvedere.views.compile import compile_view
 from belvedere.views.keep import pinned
 from belvedere.views.normal import normalise
 from belvedere.views.source import ENVIRONMENT
@@ -173,7 +173,8 @@ def build(inputs: Inputs, notes: list[str] | None = None) -> DataFrame:
     expected, lowering = recomputed(inputs, catalog)
     if notes is not None:
         notes += lowering.report.python
-    plan = compile_view(_definition(inputs, catalog)).reading(inputs.view.id)
+    known = ready(inputs.objects, inputs.definitions)
+    plan = known.compiled(inputs.view).reading(inputs.view.id)
     found = _stored(inputs, catalog, plan)
     fields = plan.fields
     texts = expected.data.mapInArrow(Texts(expected.types, expected.names, fields), _ROWS)
@@ -208,7 +209,12 @@ def _stored(inputs: Inputs, catalog: Catalog, plan: n.Node) -> DataFrame:
 
 def row_by_row(plan: n.Node) -> bool:
     """Whether every stored row gives its rows of the view by itself."""
-    return not any(isinstance(item, n.Limit | n.SetOperation) for item, _ in walk(plan, 0))
+    for item, _ in walk(plan, 0):
+        if isinstance(item, n.Limit | n.SetOperation | n.Aggregate):
+            return False
+        if isinstance(item, n.Join) and not item.lateral:
+            return False  # rows side by side
+    return True
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,70 @@
+"""The views of a catalog, compiled once a process: for the driver, and for every Python worker."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import lru_cache
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
+from belvedere.errors import Corruption
+from belvedere.pipeline.inputs import Definitions, decoded_catalog
+from belvedere.txn.border import Participant, Reader
+from belvedere.views.compile import Compiled
+from belvedere.views.keep import Keeper
+from belvedere.views.maintain import Maintainer
+from belvedere.views.rekey import index_participants
+
+
+class Ready:
+    """Views, ready to be maintained. Kept by a Python worker between tasks."""
+
+    def __init__(self, catalog: Catalog, definitions: Definitions) -> None:
+        self.catalog = catalog
+        self._definitions = definitions
+        self._keeper = Keeper(definitions.bind, self._plain_indexes)
+        self.indexes = self._keeper.indexes
+        self.nothing: Reader = _NoRows(catalog)
+
+    def _plain_indexes(
+        self, catalog: Catalog, relations: frozenset[int]
+    ) -> tuple[Participant, ...]:
+        return index_participants(catalog, relations, self._definitions.compile_expression)
+
+    def views(self, ids: Sequence[int]) -> list[View]:
+        found = [self.catalog.get(id_) for id_ in ids]
+        if not all(isinstance(one, View) for one in found):
+            raise Corruption("a view is not in the catalog of its batch", ids=list(ids))
+        return [one for one in found if isinstance(one, View)]
+
+    def maintainer(self, view: View) -> Maintainer:
+        return self._keeper.maintainer(self.catalog, view)
+
+    def compiled(self, view: View) -> Compiled:
+        """The view in the form it is kept in."""
+        return self._keeper.compiled(self.catalog, view)
+
+
+@lru_cache(maxsize=4)
+def ready(objects: tuple[bytes, ...], definitions: Definitions) -> Ready:
+    return Ready(decoded_catalog(objects), definitions)
+
+
+class _NoRows:
+    """For views that look at nothing but their changes: a look anywhere is a fault of ours."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.position = 0
+
+    def get(self, key: bytes) -> bytes | None:
+        raise AssertionError("a view that needs no state looked at a row")
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        raise AssertionError("a view that needs no state looked at rows")
+
+    def scan(self, start: bytes, end: bytes, **_: object) -> Iterator[list[tuple[bytes, bytes]]]:
+        raise AssertionError("a view that needs no state looked at a range")
+
+    def scan_values(self, start: bytes, end: bytes, **_: object) -> Iterator[list[bytes]]:
+        raise AssertionError("a view that needs no state looked at a range")

@@ -1,0 +1,218 @@
+"""What rows add to a view's state, by Spark's own aggregates: each group once, with its amounts.
+
+The amounts of a linear aggregate (`views.linear`) are counts and exact sums, and Spark's are exact
+for integers and decimals:
+
+    SELECT customer, count(*), sum(total) .. GROUP BY customer      total numeric(12,2)
+
+    groups    customer
+    amounts   count(1), count(1), count(total), sum(total), 0       the last: how many NaN
+
+Rows may come with a weight, 1 for a row that came and -1 for one that went; then everything is
+added with its sign. What Spark would add up differently (floats), and groups whose equal values may
+look different, are `NotNative`: our own operators do them inside the tasks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import functions as f
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import CompiledView, compiled_view
+from belvedere.codec import accumulator
+from belvedere.execution.spark.forms import INTEGERS
+from belvedere.execution.spark.frames import Frame
+from belvedere.execution.spark.lower import Lowering
+from belvedere.execution.spark.types import (
+    DECIMAL_DIGITS_MAX,
+    NotNative,
+    Typed,
+    is_decimal,
+    is_native,
+    to_values,
+)
+from belvedere.plan import expressions as e
+from belvedere.types import BIGINT, Kind, Row, SqlType, numeric
+from belvedere.views.linear import Group, Linear
+
+MOMENTS = 4
+ROWS_DIGITS = 10
+"""Spark's sum of decimal(p, s) is decimal(p + 10, s): more rows than it can ever add."""
+
+Columns = list[Typed]
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """A Frame of the groups' columns and then the amounts: BIGINT, or a decimal whose units they
+    are. No two rows are of one group."""
+
+    frame: Frame
+    groups: int
+
+
+def totals(lowering: Lowering, frame: Frame, group: Group | None, *, weighted: bool) -> Totals:
+    """What the rows of a view's tree add. With `weighted`, the last column of the frame is their
+    weight."""
+    if not lowering.native:
+        raise NotNative("values beyond Spark's types")
+    weight = frame.columns[-1] if weighted else None
+    if group is None:
+        keys = frame.columns[:-1] if weighted else frame.columns
+        amounts = [_rows(weight)]
+    else:
+        for call, keep in zip(group.calls, group.keeps, strict=True):
+            _require_exact(call, keep)
+        frame, keys, rest = _over(lowering, frame, group)
+        amounts = [_rows(weight)]
+        for call, keep in zip(group.calls, group.keeps, strict=True):
+            amounts += _amounts(call, keep, rest, weight)
+    if not all(is_native(one.type) for one in keys):
+        raise NotNative("groups whose equal values may look different")
+    return _grouped(lowering, frame, keys, amounts)
+
+
+def _over(lowering: Lowering, frame: Frame, group: Group) -> tuple[Frame, Columns, Iterator[Typed]]:
+    """The groups' columns, and then for each call its arguments and its filter."""
+    wanted = [*group.groups]
+    for call in group.calls:
+        wanted += call.arguments
+        wanted += () if call.filter is None else (call.filter,)
+    made, columns = lowering.columns(frame, wanted)
+    count = len(group.groups)
+    return made, columns[:count], iter(columns[count:])
+
+
+def _grouped(lowering: Lowering, frame: Frame, keys: Columns, amounts: Columns) -> Totals:
+    names = lowering.frames.names(len(keys) + len(amounts))
+    groups = [f.expr(one.text).alias(name) for one, name in zip(keys, names)]
+    sums = [f.expr(one.text).alias(name) for one, name in zip(amounts, names[len(keys) :])]
+    data = frame.data.groupBy(*groups).agg(*sums)
+    changed = " OR ".join(f"`{name}` <> 0" for name in names[len(keys) :])
+    types = tuple(one.type for one in [*keys, *amounts])
+    return Totals(Frame(data.where(changed), names, types), len(keys))
+
+
+# -- amounts ---------------------------------------------------------------------------------------
+
+
+def _require_exact(call: e.AggregateCall, keep: Linear) -> None:
+    """Refused before anything is lowered for it."""
+    if keep.form == "count":
+        return
+    (argument,) = (one.type for one in call.arguments)
+    if argument.kind not in INTEGERS and argument.kind is not Kind.NUMERIC:
+        raise NotNative(f"exact {call.function.name} of {argument} runs in Python")
+
+
+def _rows(weight: Typed | None) -> Typed:
+    return Typed("count(1)" if weight is None else f"coalesce(sum({weight.text}), 0)", BIGINT)
+
+
+def _amounts(
+    call: e.AggregateCall, keep: Linear, columns: Iterator[Typed], weight: Typed | None
+) -> Columns:
+    arguments = [next(columns) for _ in call.arguments]
+    conditions = [f"({one.text} IS NOT NULL)" for one in arguments]
+    conditions += [] if call.filter is None else [next(columns).text]
+    if not conditions:
+        return [_rows(weight)]
+    held = " AND ".join(conditions)
+    counted = "1" if weight is None else weight.text
+    values = Typed(f"coalesce(sum(CASE WHEN {held} THEN {counted} END), 0)", BIGINT)
+    if keep.form == "count":
+        return [values]
+    (summand,) = arguments
+    total = _total(_wide(summand), held, weight)
+    none = Typed("CAST(0 AS bigint)", BIGINT)
+    if keep.width == MOMENTS:
+        return [values, total, _total(_square(_wide(summand)), held, weight), none]
+    return [values, total] if keep.form == "integers" else [values, total, none]
+
+
+def _wide(summand: Typed) -> Typed:
+    """The summand in a type in which neither its sign nor a sum of many can overflow."""
+    if summand.type.kind in (Kind.SMALLINT, Kind.INTEGER):
+        return Typed(f"CAST({summand.text} AS bigint)", BIGINT)
+    if summand.type.kind is Kind.BIGINT:
+        return Typed(f"CAST({summand.text} AS decimal(19,0))", numeric(19, 0))
+    if is_decimal(summand.type):
+        return summand
+    raise NotNative(f"a sum of {summand.type} runs in Python")
+
+
+def _square(wide: Typed) -> Typed:
+    if wide.type.kind is Kind.BIGINT:
+        return Typed(f"CAST({wide.text} * {wide.text} AS decimal(19,0))", numeric(19, 0))
+    digits, scale = 2 * (wide.type.precision or 0) + 1, 2 * (wide.type.scale or 0)
+    if digits > DECIMAL_DIGITS_MAX:
+        raise NotNative("squares of more digits than Spark has")
+    return Typed(f"({wide.text} * {wide.text})", numeric(digits, scale))
+
+
+def _total(wide: Typed, held: str, weight: Typed | None) -> Typed:
+    text = wide.text
+    if weight is not None:
+        text = f"CASE WHEN {weight.text} > 0 THEN {text} ELSE - {text} END"
+    sum_type = BIGINT
+    if wide.type.kind is not Kind.BIGINT:
+        digits = (wide.type.precision or 0) + ROWS_DIGITS
+        if digits > DECIMAL_DIGITS_MAX:
+            raise NotNative("a sum of more digits than Spark has")
+        sum_type = numeric(digits, wide.type.scale or 0)
+    return Typed(f"coalesce(sum(CASE WHEN {held} THEN {text} END), 0)", sum_type)
+
+
+# -- in a task -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Encoder:
+    """Totals as they are stored. Pickles; the catalog is made from `objects` in the task."""
+
+    view: int
+    names: tuple[str, ...]
+    types: tuple[SqlType, ...]
+    groups: int
+
+    @classmethod
+    def of(cls, view: int, made: Totals) -> Encoder:
+        return cls(view, made.frame.names, made.frame.types, made.groups)
+
+    def entries(self, catalog: Catalog, batch: pa.RecordBatch) -> tuple[list[bytes], list[bytes]]:
+        """Keys and values of the state."""
+        stored = compiled_view(catalog, self.view)
+        amounts = [
+            units(batch.column(name), one)
+            for name, one in zip(self.names[self.groups :], self.types[self.groups :])
+        ]
+        keys, payloads = self._groups(stored, batch)
+        encode = accumulator.encode
+        return keys, [encode(payload, some) for payload, some in zip(payloads, zip(*amounts))]
+
+    def _groups(
+        self, stored: CompiledView, batch: pa.RecordBatch
+    ) -> tuple[list[bytes], list[bytes]]:
+        columns: Sequence[list[object]] = [
+            to_values(batch.column(name), one)
+            for name, one in zip(self.names[: self.groups], self.types)
+        ]
+        rows: list[Row] = list(zip(*columns)) if columns else [()] * batch.num_rows
+        key, payload = stored.key.encode, stored.payload.encode
+        return [key(row) for row in rows], [payload(row) for row in rows]
+
+
+def units(column: pa.Array, sql_type: SqlType) -> list[int]:
+    """Amounts as integers: those of a decimal in units of its last digit."""
+    if sql_type.kind is not Kind.NUMERIC:
+        values: list[int] = column.to_pylist()
+        return values
+    pairs = np.frombuffer(column.buffers()[1], "<i8")[2 * column.offset :]
+    low = pairs[0 : 2 * len(column) : 2].view("<u8").tolist()
+    high = pairs[1 : 2 * len(column) : 2].tolist()
+    return [(upper << 64) | lower for upper, lower in zip(high, low)]
