@@ -50,8 +50,9 @@ pipeline-laws: setup ## immediate == deferred == Spark: 60 random views, 10 batc
 	$(BIN)/python -m tests.pipeline.spark_laws --cases 12 --views 5 --batches 10 --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.pipeline.spark_tpch --lines 2000 --cycles 2 --seed $(or $(SEED),1)
 
-pipeline-faults: setup ## kill driver, Python workers and owner of a Spark job 30 times; SEED=7 for others
+pipeline-faults: setup ## 30 kills of driver, Python workers and owner of a Spark job; executors come and go; SEED=7
 	$(BIN)/python -m tests.pipeline.spark_faults --kills 30 --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.pipeline.spark_elastic --seed $(or $(SEED),1)
 
 lint: setup ## format, lint and types only
 	$(BIN)/ruff format --check .

@@ -1,14 +1,25 @@
 """Kills of the driver, of its Python workers and of the store's owner, at named points.
 
-After each kill the job is started again and must come to the end of the log, and every view must
-hold exactly the rows of its query: nothing lost, nothing twice.
+After each kill the job goes on: with another driver, another worker, another owner. It must come to
+the end of the log, and every view must hold exactly the rows of its query: nothing lost, nothing
+twice.
 
     python -m tests.pipeline.spark_faults --kills 30 --seed 1
+
+    driver    killed when it has claimed, computed or applied a stretch
+    worker    killed in a task that computes, or in one that adds up
+    owner     killed before and after it wrote the claim, the batch, the end of the claim, and
+              between two jobs
+    command   `belvedere pipeline maintain` itself, killed before it applies
+
+The driver is a process that runs job after job as it is told, since a session of Spark takes its
+time to start; a driver that was killed is followed by a new process.
 """
 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import os
 import random
 import signal
@@ -20,6 +31,8 @@ from collections import Counter
 from pathlib import Path
 
 import belvedere
+from belvedere import failpoints
+from belvedere.errors import Error
 from belvedere.pipeline.store import Store
 from belvedere.remote.client import is_reachable
 
@@ -32,14 +45,25 @@ VIEWS = {
 }
 DRIVER = ("pipeline.claimed", "pipeline.computed", "pipeline.applied")
 WORKER = ("pipeline.task", "pipeline.sum")
-OWNER = ("before the job", "during the job", "after the job")
+OWNER = (
+    "maintain.before_write@1",
+    "maintain.after_write@1",
+    "maintain.before_write@2",
+    "maintain.after_write@2",
+    "maintain.after_write@3",
+)
+"""The first write of a job is its claim, then a batch and the next claim, the last its end."""
+BETWEEN = "between two jobs"
+COMMAND = "the command"
+EVERY = (*DRIVER, *WORKER, *OWNER, BETWEEN, COMMAND)
 
 
 # -- the owner -------------------------------------------------------------------------------------
 
 
 def own(directory: str) -> None:
-    """In a process of its own: has the store open until it is killed."""
+    """In a process of its own: has the store open until it is killed, or nobody listens. A line
+    NAME@N on its input has it die at the N-th hit of a place."""
     with belvedere.connect(directory, autocommit=True) as connection:
         found = connection.execute(
             "SELECT count(*) FROM information_schema.tables WHERE table_name = 'items'"
@@ -47,7 +71,10 @@ def own(directory: str) -> None:
         if found == (0,):
             set_up(connection)
         print("ready", flush=True)
-        signal.pause()
+        for line in sys.stdin:
+            place, _, at = line.strip().partition("@")
+            failpoints.arm(place, "kill", at=int(at))
+            print("armed", flush=True)
 
 
 def set_up(connection: belvedere.interfaces.dbapi.Connection) -> None:
@@ -72,10 +99,7 @@ class Owner:
         self._process: subprocess.Popen[str] | None = None
 
     def start(self) -> None:
-        command = [sys.executable, "-m", "tests.pipeline.spark_faults", "--own", self.directory]
-        self._process = subprocess.Popen(
-            list(map(str, command)), stdout=subprocess.PIPE, text=True, env=environment("")
-        )
+        self._process = talking("--own", str(self.directory))
         assert self._process.stdout is not None
         assert self._process.stdout.readline() == "ready\n", "the owner did not start"
         deadline = time.monotonic() + DEADLINE_S
@@ -83,13 +107,47 @@ class Owner:
             assert time.monotonic() < deadline, "nobody answers for the store"
             time.sleep(0.01)
 
+    def die_at(self, point: str) -> None:
+        """Have it killed at PLACE@N, counted from now."""
+        assert self._process is not None
+        assert tell(self._process, point) == "armed", "the owner is gone"
+
     def kill(self) -> None:
         if self._process is not None:
-            self._process.kill()
-            self._process.wait(DEADLINE_S)
-            assert self._process.stdout is not None
-            self._process.stdout.close()
+            end(self._process)
             self._process = None
+
+
+def talking(*arguments: str) -> subprocess.Popen[str]:
+    """This program in another process, with pipes to and from it."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "tests.pipeline.spark_faults", *arguments],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+        env=environment(""),
+    )
+
+
+def tell(process: subprocess.Popen[str], line: str) -> str:
+    """What it answers; nothing when it died."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    try:
+        process.stdin.write(line + "\n")
+        process.stdin.flush()
+    except BrokenPipeError:
+        return ""
+    return process.stdout.readline().strip()
+
+
+def end(process: subprocess.Popen[str]) -> None:
+    process.kill()
+    process.wait(DEADLINE_S)
+    for pipe in (process.stdin, process.stdout):
+        assert pipe is not None
+        with contextlib.suppress(BrokenPipeError):  # what was not sent any more
+            pipe.close()
 
 
 def environment(failpoints: str) -> dict[str, str]:
@@ -138,21 +196,67 @@ def bag(store: Store, sql: str) -> Counter[tuple[object, ...]]:
     return Counter(zip(*(column.to_pylist() for column in table.columns)))
 
 
-# -- the job in a process of its own ---------------------------------------------------------------
+# -- the driver ------------------------------------------------------------------------------------
 
 
-def maintain(directory: Path, failpoints: str = "") -> subprocess.Popen[bytes]:
-    """The command; what it says goes to a file beside the store."""
-    command = [sys.executable, "-m", "belvedere.interfaces.cli", "pipeline", "maintain"]
-    options = ["--database", str(directory), "--once", "--master", "local[2]"]
-    with said(directory).open("wb") as output:
-        return subprocess.Popen(
-            [*command, *options], env=environment(failpoints), stdout=output, stderr=output
-        )
+def drive(directory: str) -> None:
+    """In a process of its own: runs a job for each line on its input, armed as the line says."""
+    from belvedere.pipeline import maintain  # heavy
+    from belvedere.pipeline.inputs import Definitions
+    from belvedere.pipeline.session import session
+    from belvedere.session.expressions import compile_table_expression
+    from belvedere.session.views import bind_definition
+
+    maintain.SMALL_CHANGES = 0  # two tasks and an exchange, however little there is
+    definitions = Definitions(bind_definition, compile_table_expression)
+    with session("local[2]") as spark:
+        print("ready", flush=True)
+        for line in sys.stdin:
+            point = line.strip()
+            failpoints.disarm()
+            if point in DRIVER:
+                failpoints.arm(point, "kill", at=1)
+            armed = f"{point}=kill@1" if point in WORKER else ""
+            spark.sparkContext.environment["BELVEDERE_FAILPOINTS"] = armed
+            try:
+                maintain.run(spark, Store.of(directory), [], definitions, once=True)
+                print("done", flush=True)
+            except Error as error:
+                print("failed:", str(error).replace("\n", "; "), flush=True)
 
 
-def said(directory: Path) -> Path:
-    return directory.with_suffix(".out")
+class Driver:
+    """The driver's process, which is started again when it was killed."""
+
+    def __init__(self, directory: Path) -> None:
+        self._directory = directory
+        self._process: subprocess.Popen[str] | None = None
+
+    def run(self, point: str = "") -> str:
+        """One job, to be killed at this point: `done`, `failed: ..`, or nothing when it died."""
+        if self._process is None:
+            self._process = talking("--drive", str(self._directory))
+            assert self._process.stdout is not None
+            assert self._process.stdout.readline() == "ready\n", "the driver did not start"
+        said = tell(self._process, point)
+        if not said:
+            self.kill()
+        return said
+
+    def kill(self) -> None:
+        if self._process is not None:
+            end(self._process)
+            self._process = None
+
+
+def command(directory: Path, armed: str = "") -> int:
+    """The command as a person calls it; its exit code."""
+    given = [sys.executable, "-m", "belvedere.interfaces.cli", "pipeline", "maintain", "--once"]
+    given += ["--database", str(directory), "--master", "local[2]"]
+    return subprocess.run(given, env=environment(armed), capture_output=True).returncode
+
+
+# -- kills -----------------------------------------------------------------------------------------
 
 
 def run(kills: int, seed: int, points: list[str]) -> int:
@@ -160,51 +264,62 @@ def run(kills: int, seed: int, points: list[str]) -> int:
     wrong = 0
     with tempfile.TemporaryDirectory() as directory:
         owner = Owner(Path(directory) / "faults.db")
+        driver = Driver(owner.directory)
         owner.start()
         store = Store.of(str(owner.directory))
-        for number in range(kills):
-            point = points[number % len(points)]
-            write_some(store, rng)
-            killed(owner, point, rng)
-            write_some(store, rng, 3)
-            code = maintain(owner.directory).wait(600)
-            found = differences(store)
-            if code:
-                found.append(f"the job ended with {code}: {said(owner.directory).read_text()}")
-            wrong += bool(found)
-            print(f"kill {number + 1} at {point}: {'; '.join(found) or 'ok'}", flush=True)
-        owner.kill()
+        try:
+            for number in range(kills):
+                point = points[number % len(points)]
+                write_some(store, rng)
+                found = killed(owner, driver, point)
+                write_some(store, rng, 3)
+                found += recovered(store, driver, point)
+                wrong += bool(found)
+                print(f"kill {number + 1} at {point}: {'; '.join(found) or 'ok'}", flush=True)
+        finally:
+            driver.kill()
+            owner.kill()
     print(f"{kills} kills, {wrong} with differences (seed {seed})")
     return 1 if wrong else 0
 
 
-def killed(owner: Owner, point: str, rng: random.Random) -> None:
-    """A job that dies, or whose owner dies, at this point; the owner is there again after it."""
-    if point not in OWNER:
-        code = maintain(owner.directory, f"{point}=kill@1").wait(600)
-        assert code != 0, f"nothing was killed at {point}"
-        return
-    if point == "before the job":
+def killed(owner: Owner, driver: Driver, point: str) -> list[str]:
+    """Have a job, or its owner, die at this point; what did not happen. The owner is there after
+    it."""
+    if point == COMMAND:
+        code = command(owner.directory, "pipeline.computed=kill@1")
+        return [] if code == -signal.SIGKILL else [f"the command was not killed but gave {code}"]
+    if point in OWNER:
+        owner.die_at(point)
+    said = driver.run(point)
+    if point in OWNER or point == BETWEEN:
         owner.kill()
-    job = maintain(owner.directory)
-    if point == "during the job":
-        time.sleep(rng.uniform(5, 20))
-        owner.kill()
-    job.wait(600)
-    owner.kill()
-    owner.start()
+        owner.start()
+    expected = {"": point in DRIVER, "done": point == BETWEEN}.get(said, point in (*WORKER, *OWNER))
+    return [] if expected else [f"nothing was killed at {point}: {said}"]
+
+
+def recovered(store: Store, driver: Driver, point: str) -> list[str]:
+    """What is wrong after the next job."""
+    if point == COMMAND:
+        code = command(store.directory)
+        return differences(store) + ([] if code == 0 else [f"the command gave {code}"])
+    said = driver.run()
+    return differences(store) + ([] if said == "done" else [f"the job after it: {said}"])
 
 
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--kills", type=int, default=30)
     parser.add_argument("--seed", type=int, default=1)
-    every = [*DRIVER, *WORKER, *OWNER]
-    parser.add_argument("--points", nargs="*", choices=every, default=every)
+    parser.add_argument("--points", nargs="*", choices=EVERY, default=list(EVERY))
     parser.add_argument("--own", help="be the owner of this store")
+    parser.add_argument("--drive", help="be the driver of jobs on this store")
     options = parser.parse_args()
     if options.own:
         own(options.own)
+    elif options.drive:
+        drive(options.drive)
     else:
         raise SystemExit(run(options.kills, options.seed, options.points))
 

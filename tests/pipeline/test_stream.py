@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+from pyspark.errors import StreamingQueryException
 
 import belvedere
 from belvedere.interfaces.dbapi import Connection
@@ -16,6 +17,9 @@ from tests.pipeline.conftest import read, rows
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming import StreamingQuery
+
+
+ATTEMPTS_MAX = 5
 
 
 def changes(spark: SparkSession, shop: Path, of: str, **options: object) -> DataFrame:
@@ -32,8 +36,15 @@ def run_to_end(frame: DataFrame, checkpoint: Path, into: Any, **options: object)
     writer = writer.option("checkpointLocation", str(checkpoint))
     for name, value in options.items():
         writer = writer.option(name, str(value))
-    query = into(writer).start()
-    assert query.awaitTermination(120)
+    for attempt in range(ATTEMPTS_MAX):
+        query = into(writer).start()
+        try:
+            assert query.awaitTermination(600)
+            break
+        except StreamingQueryException as error:
+            # Spark gives the reader's process 10 s to start, which a busy machine may take.
+            if attempt + 1 == ATTEMPTS_MAX or "failed to connect back" not in str(error):
+                raise
     return query
 
 

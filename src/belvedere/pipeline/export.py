@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 
 from belvedere.errors import InvalidInput
+from belvedere.execution.spark.failures import FAILURES, cause
 from belvedere.pipeline.store import Relation, Store
 
 
@@ -58,10 +58,8 @@ def run(
         if form == "csv":
             writer = writer.option("header", "true")
         writer.save(str(directory))
-    except PySparkException as error:
-        raise InvalidInput(
-            "export failed", sqlstate="58030", detail=str(error).partition("\n")[0]
-        ) from error
+    except FAILURES as error:
+        raise InvalidInput("export failed", sqlstate="58030", detail=cause(error)) from error
     finally:
         store.release(lease)
     files = [file for file in directory.iterdir() if file.name.startswith("part-")]

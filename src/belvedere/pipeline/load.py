@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -18,12 +19,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 import pyarrow as pa
-from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import StringType, StructField, StructType
 
 from belvedere.errors import Error, InvalidInput
-from belvedere.execution.spark.failures import is_ours, meaning_of
+from belvedere.execution.spark.failures import FAILURES, cause, is_ours, meaning_of
 from belvedere.execution.spark.operators import Failed
 from belvedere.pipeline.store import Relation, Store, Written
 from belvedere.pipeline.write import Target, stage
@@ -73,6 +73,9 @@ def run(
     rejects: Path | None = None,
 ) -> Loaded:
     """Rows that break a rule stop the job, or go to the file `rejects` with the reason of each."""
+    kept = rejects or Path(f"{table}.rejects.csv")
+    if on_error == "reject":
+        _require_place(kept)
     columns = store.describe(Relation("table", table)).schema.names
     frame = build(inputs, columns)
     given = [name for name in frame.columns if name != CORRUPT]
@@ -87,7 +90,7 @@ def run(
     written = store.write(table, operation, parts, on_error=on_error, job=job)
     file = None
     if written.rejects.num_rows:
-        file = rejects or Path(f"{table}.rejects.csv")
+        file = kept
         write_rejects(file, frame.columns, written)
     return Loaded(
         table, written.rows, written.rejects.num_rows, written.position, written.reasons, file
@@ -116,10 +119,8 @@ def build(inputs: Inputs, columns: Sequence[str]) -> DataFrame:
             "columnPruning", "false"
         )
         return reader.load(list(inputs.files))
-    except PySparkException as error:
-        raise InvalidInput(
-            "files cannot be read", sqlstate="58P01", detail=str(error).partition("\n")[0]
-        ) from error
+    except FAILURES as error:
+        raise InvalidInput("files cannot be read", sqlstate="58P01", detail=cause(error)) from error
 
 
 def _by_place(found: Sequence[str], columns: Sequence[str]) -> list[str]:
@@ -157,12 +158,10 @@ def _staged(frame: DataFrame, target: Target) -> list[str]:
     """Have the tasks hand over their rows; the parts they made."""
     try:
         made = frame.mapInArrow(partial(_stage_batches, target), "part string").collect()
-    except PySparkException as error:
+    except FAILURES as error:
         if is_ours(error):
             raise meaning_of(error) from error
-        raise InvalidInput(
-            "files cannot be read", sqlstate="58P01", detail=_cause(error)
-        ) from error
+        raise InvalidInput("files cannot be read", sqlstate="58P01", detail=cause(error)) from error
     return [row.part for row in made if row.part]
 
 
@@ -175,10 +174,10 @@ def _stage_batches(target: Target, batches: Iterable[pa.RecordBatch]) -> Iterato
     yield pa.RecordBatch.from_pydict({"part": [staged.part]})
 
 
-def _cause(error: PySparkException) -> str:
-    lines = [line for line in str(error).splitlines() if line.strip()]
-    said = [line for line in lines if "Error" in line or "Exception" in line]
-    return (said or lines or [""])[-1][:500]
+def _require_place(file: Path) -> None:
+    """The rows are written before the rejects are, so a place for them must be there."""
+    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise InvalidInput("rejects file cannot be written", sqlstate="58P01", file=str(file))
 
 
 def write_rejects(file: Path, columns: Sequence[str], written: Written) -> None:

@@ -30,6 +30,7 @@ SETTINGS: dict[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.python.filterPushdown.enabled": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
+    "spark.python.authenticate.socketTimeout": "120s",  # else 15 s, which a busy machine may take
     "spark.sql.streaming.checkpointFileManagerClass": (
         f"{_CHECKPOINTS}.FileSystemBasedCheckpointFileManager"
     ),
@@ -64,7 +65,7 @@ def session(
     for key, value in {**chosen, **(settings or {})}.items():
         builder = builder.config(key, value)
     try:
-        spark = builder.getOrCreate()
+        spark = _started(builder, master)
         try:
             spark.sparkContext.setLogLevel("ERROR")
             register(spark)
@@ -73,6 +74,22 @@ def session(
             spark.stop()
     finally:
         shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _started(builder: SparkSession.Builder, master: str) -> SparkSession:
+    from belvedere.execution.spark.failures import FAILURES  # heavy
+
+    try:
+        return builder.getOrCreate()
+    except FAILURES as error:
+        said = [line for line in str(error).splitlines() if "Exception: " in line]
+        raise Unavailable(
+            "spark does not start",
+            sqlstate="58000",
+            hint="is the master there, and is it Java 17 or newer?",
+            detail=(said or [str(error)])[0].strip()[:500],
+            master=master,
+        ) from error
 
 
 def require_spark() -> None:

@@ -18,6 +18,14 @@ _NOT_NOW = ("08", "53", "55", "57", "58")
 _DATA = re.compile(r"SQLSTATE: (22[0-9A-Z]{3})")
 
 
+def cause(error: Exception) -> str:
+    """The one line of a long text that says what the matter is."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    said = [line for line in lines if "Error" in line or "Exception" in line]
+    told = [line for line in said if not line.startswith(("at ", "py4j", "Py4J"))]
+    return (told or said or lines or [""])[-1][:500]
+
+
 def is_ours(error: Exception) -> bool:
     """Whether a task raised an error of ours."""
     return _OURS.search(str(error)) is not None
