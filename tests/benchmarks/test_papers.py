@@ -23,7 +23,12 @@ def test_vms_has_every_view_type_reading_and_number(monkeypatch: pytest.MonkeyPa
     for wanted in ("zipf keys", "8 count views", "client scan", "server scan", "view:"):
         assert wanted in names
     assert any("40%" in figure.published for figure in report.figures)
-    assert {plot.title for plot in report.plots} == {"VMS number of views", "VMS reading a count"}
+    assert {plot.file_name for plot in report.plots} == {
+        "vms_view_types",
+        "vms_maintenance_alone",
+        "vms_number_of_views",
+        "vms_reading_a_count",
+    }
 
 
 def test_cloudtps_has_every_mode_size_and_interval(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,18 +38,26 @@ def test_cloudtps_has_every_mode_size_and_interval(monkeypatch: pytest.MonkeyPat
     for wanted in ("no view", "synchronous", "asynchronous", *cloudtps.INTERVALS):
         assert wanted in names
     assert "applied, 1 rows" in names or "applying on its own" in names
+    assert len(report.plots) == 3
     for size in cloudtps.UPDATE_SIZES:
         assert f"synchronous, {size} rows a transaction" in names
 
 
 def test_pnuts_has_every_form_or_says_what_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(pnuts, "RATIOS", (8, 1))
+    monkeypatch.setattr(pnuts, "RATES", (1_000, 8_000))
     monkeypatch.setattr(pnuts_queries, "PARTITION_COUNTS", (1, 64))
     monkeypatch.setattr(pnuts_queries, "VALUES", (250, 500))
     report = pnuts.run(SCALE, seed=1)
     names = _names(report)
     for wanted in (*pnuts.FORMS, "local on base", "local on remote", "co-located"):
         assert wanted in names
-    for wanted in ("staleness, mean", "spike of 8000", "thin + base", "64 partitions"):
+    for wanted in (
+        "staleness, mean",
+        "clients first, spike (6000/s), largest backlog",
+        "thin + base",
+        "64 partitions",
+    ):
         assert wanted in names
+    assert len(report.plots) == 7
     assert "437 ms" in [figure.published for figure in report.figures]

@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from belvedere.benchmarks import peer, views, views_deferred, views_matrix, workload
-from belvedere.benchmarks.plots import Plot, save
+from belvedere.benchmarks.plots import Plot, by_name, save
 from belvedere.benchmarks.report import Figure, Report
 from belvedere.errors import Error
 
@@ -80,6 +80,20 @@ def test_plots_are_drawn_in_both_formats(tmp_path: Path) -> None:
     assert [file.name for file in files] == ["a_title.png", "a_title.svg"]
     assert files[0].read_bytes().startswith(b"\x89PNG")
     assert b"<svg" in files[1].read_bytes()
+
+
+def test_bars_have_names_and_values_and_curves_a_legend(tmp_path: Path) -> None:
+    curves = {"one": by_name([1.0, 2000.0]), "two": by_name([3.0, 4.0])}
+    plots = [
+        Plot("Bars (of a run)", "", "a second", curves, bars=("first", "second")),
+        Plot("Lines", "views", "ms", {str(n): [(1, n), (2, n)] for n in range(1, 6)}),
+    ]
+    bars, lines = (file.read_text() for file in save(plots, tmp_path) if file.suffix == ".svg")
+    assert (tmp_path / "bars.png").stat().st_size > 1_000
+    for text in ("first", "second", "2,000", "a second", "one", "two"):
+        assert f"<!-- {text} -->" in bars
+    for text in ("views", "ms", "5"):
+        assert f"<!-- {text} -->" in lines
 
 
 def test_a_report_tells_what_is_published_and_what_is_not_there(tmp_path: Path) -> None:

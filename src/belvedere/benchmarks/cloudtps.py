@@ -124,7 +124,8 @@ def update_sizes(directory: Path, scale: float, seed: int, report: Report) -> No
             title = f"{mode}, {rows:.0f} rows a transaction"
             report.add(Figure(title, rate, "1/s", "", none, PUBLISHED.get(mode, "")))
     title = "CloudTPS transactions by update size"
-    report.plots.append(Plot(title, "rows in a transaction", "transactions a second", curves))
+    x, y = "rows in a transaction", "transactions a second"
+    report.plots.append(Plot(title, x, y, curves, logarithmic_y=True))
 
 
 def _apply_phase(
@@ -192,9 +193,10 @@ def refresh_every(directory: Path, scale: float, seed: int, report: Report) -> N
             if "new rows" in mode and published:
                 published = "6.3: new rows gain nothing from longer intervals"
             report.add(Figure(title, rate, "1/s", "", none, published))
-    report.plots.append(
-        Plot("CloudTPS refresh intervals", "rows in a transaction", "transactions a second", curves)
-    )
+    for kind, rows in (("hot rows", f"{HOT_ROWS} hot rows change"), ("new rows", "new rows come")):
+        chosen = {m.removesuffix(f", {kind}"): p for m, p in curves.items() if m.endswith(kind)}
+        title, x, y = f"CloudTPS refresh, {rows}", "rows in a transaction", "transactions a second"
+        report.plots.append(Plot(title, x, y, chosen, logarithmic_y=True))
 
 
 def _kind(mode: str) -> str:

@@ -10,10 +10,16 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from belvedere.errors import Unsupported
 
 FORMATS = ("png", "svg")
+MARKERS = "osD^vPX"
+MARKED_MAX = 40
+TICKS_MAX = 8
+INSIDE_MAX = 3
+"""A legend of more curves than that stands beside the diagram, where it hides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,10 +32,19 @@ class Plot:
     curves: dict[str, list[tuple[float, float]]]
     logarithmic: bool = False
     """The x axis counts in powers."""
+    logarithmic_y: bool = False
+    bars: tuple[str, ...] = ()
+    """What the x values 0, 1, 2 .. stand for, when they are no numbers: bars instead of lines."""
 
     @property
     def file_name(self) -> str:
-        return re.sub(r"[^a-z0-9]+", "_", self.title.lower()).strip("_")
+        """Of the title, without what stands in brackets."""
+        return re.sub(r"[^a-z0-9]+", "_", self.title.partition(" (")[0].lower()).strip("_")
+
+
+def by_name(found: Sequence[float]) -> list[tuple[float, float]]:
+    """Values of a plot of bars, in their order."""
+    return [(float(place), value) for place, value in enumerate(found)]
 
 
 def save(plots: Sequence[Plot], directory: Path) -> list[Path]:
@@ -43,17 +58,57 @@ def save(plots: Sequence[Plot], directory: Path) -> list[Path]:
     files = []
     with mpl.rc_context({"svg.hashsalt": "belvedere"}):
         for plot in plots:
-            drawing = Drawing(figsize=(6.4, 4.0), layout="constrained")
+            drawing = Drawing(figsize=(7.2, 4.2), layout="constrained")
             axes = drawing.add_subplot()
-            for name, points in plot.curves.items():
-                axes.plot(*zip(*sorted(points), strict=True), marker="o", label=name)
-            if plot.logarithmic:
-                axes.set_xscale("log")
-            axes.set(title=plot.title, xlabel=plot.x, ylabel=plot.y)
-            axes.set_ylim(bottom=0)
-            axes.grid(alpha=0.3)
-            axes.legend(fontsize="small")
+            (_draw_bars if plot.bars else _draw_lines)(axes, plot)
+            axes.set_title(plot.title)
+            if len(plot.curves) > 1:
+                _place_legend(axes, beside=len(plot.curves) > INSIDE_MAX)
             for format_ in FORMATS:
                 files.append(directory / f"{plot.file_name}.{format_}")
                 drawing.savefig(files[-1], dpi=120)
     return files
+
+
+def _place_legend(axes: Any, *, beside: bool) -> None:
+    if beside:
+        axes.legend(fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+    else:
+        axes.legend(fontsize="small")
+
+
+def _draw_lines(axes: Any, plot: Plot) -> None:
+    for number, (name, points) in enumerate(plot.curves.items()):
+        marker = MARKERS[number % len(MARKERS)] if len(points) <= MARKED_MAX else ""
+        axes.plot(*zip(*sorted(points), strict=True), marker=marker, label=name)
+    axes.set(xlabel=plot.x, ylabel=plot.y)
+    places = sorted({x for points in plot.curves.values() for x, _ in points})
+    if plot.logarithmic:
+        axes.set_xscale("log")
+    if plot.logarithmic or (
+        len(places) <= TICKS_MAX and all(float(x).is_integer() for x in places)
+    ):
+        axes.set_xticks(places, [f"{place:,.0f}" for place in places], minor=False)
+    if plot.logarithmic_y:
+        axes.set_yscale("log")
+    else:
+        axes.set_ylim(bottom=0)
+    axes.minorticks_off()
+    axes.yaxis.set_major_formatter("{x:,g}")
+    axes.grid(alpha=0.3)
+
+
+def _draw_bars(axes: Any, plot: Plot) -> None:
+    """Lying bars, so that names are read without turning the head; the first one on top."""
+    thick = 0.8 / len(plot.curves)
+    for number, (name, points) in enumerate(plot.curves.items()):
+        shift = (number - (len(plot.curves) - 1) / 2) * thick
+        places = [place + shift for place, _ in points]
+        drawn = axes.barh(places, [value for _, value in points], thick * 0.9, label=name)
+        axes.bar_label(drawn, fmt="{:,.0f}", padding=3, fontsize="x-small")
+    axes.set_yticks(range(len(plot.bars)), plot.bars)
+    axes.invert_yaxis()
+    axes.set(xlabel=plot.y, ylabel=plot.x)
+    axes.margins(x=0.12)
+    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.grid(alpha=0.3, axis="x")

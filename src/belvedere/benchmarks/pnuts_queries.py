@@ -101,7 +101,8 @@ def group_sizes(directory: Path, scale: float, seed: int, report: Report) -> Non
         for size, one in points:
             title = f"count of a group of {size:.0f}, {name}"
             report.add(Figure(title, one, "ms", "", None, published[name]))
-    report.plots.append(Plot("PNUTS count by group size", "rows in a group", "ms", curves))
+    title, x, y = "PNUTS count by group size", "rows in a group", "time of one count (ms)"
+    report.plots.append(Plot(title, x, y, curves, logarithmic=True, logarithmic_y=True))
 
 
 def _plans(
@@ -150,7 +151,8 @@ def partitions(directory: Path, scale: float, seed: int, report: Report) -> None
         for number, one in points:
             title = f"count over {number:.0f} partitions, {name}"
             report.add(Figure(title, one, "ms", "", points[0][1], f"fig 10: {grows}"))
-    report.plots.append(Plot("PNUTS count by partitions", "partitions", "ms", curves))
+    title, x, y = "PNUTS count by partitions", "partitions", "time of one count (ms)"
+    report.plots.append(Plot(title, x, y, curves, logarithmic=True, logarithmic_y=True))
 
 
 # -- 7.3.3 -----------------------------------------------------------------------------------------
