@@ -143,6 +143,10 @@ class Together:
         except Exception as error:  # noqa: BLE001 (raised again by whoever joins)
             self._failed.append(error)
 
+    @property
+    def running(self) -> bool:
+        return any(thread.is_alive() for thread in self._threads)
+
     def join(self) -> None:
         for thread in self._threads:
             thread.join()

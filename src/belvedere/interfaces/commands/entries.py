@@ -15,6 +15,7 @@ import typer
 from belvedere.database import Database, restore_backup
 from belvedere.errors import Error
 from belvedere.interfaces.commands import dump as dumping
+from belvedere.pipeline.session import require_spark
 from belvedere.remote.client import ask, is_reachable
 from belvedere.remote.frames import Request
 from belvedere.session.expressions import compile_table_expression
@@ -22,6 +23,7 @@ from belvedere.session.views import bind_definition
 
 BY_ROWS = ("store", "ycsb", "queries")
 BY_SCALE = ("views", "vms", "cloudtps", "pnuts", "pipeline")
+ON_SPARK = ("vms",)
 """Workloads of `belvedere bench`, by what says how large they are."""
 
 Store = Annotated[Path, typer.Argument(help="the store's directory")]
@@ -74,12 +76,20 @@ def bench(
     part: Annotated[
         list[str] | None, typer.Option(help="only this part, by its letter (views); repeatable")
     ] = None,
+    spark: Annotated[
+        bool, typer.Option("--spark", help="views are maintained by the job on Spark (vms)")
+    ] = False,
     json: Annotated[Path | None, typer.Option(help="also write the figures here")] = None,
     plots: Annotated[Path | None, typer.Option(help="also draw the curves, to this place")] = None,
 ) -> None:
     if workload not in (*BY_ROWS, *BY_SCALE):
         raise typer.BadParameter(f"known workloads: {', '.join((*BY_ROWS, *BY_SCALE))}")
-    module = importlib.import_module(f"belvedere.benchmarks.{workload}")
+    if spark and workload not in ON_SPARK:
+        raise typer.BadParameter(f"--spark is for: {', '.join(ON_SPARK)}")
+    if spark:
+        with _said_plainly():
+            require_spark()
+    module = importlib.import_module(f"belvedere.benchmarks.{workload}{'_spark' if spark else ''}")
     if part and not set(part) <= _letters(module):
         known = ", ".join(sorted(_letters(module))) or "none"
         raise typer.BadParameter(f"parts of {workload}: {known}")

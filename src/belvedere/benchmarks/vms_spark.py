@@ -1,0 +1,282 @@
+"""The experiments of VMS with Spark as the view managers: executors come in ones, twos and fours.
+
+As `vms`, but views are brought forward by the job on Spark, on `local-cluster[n,1,1024]`: n
+executors of one core, each a process. A backlog of changes is written first, and the time is taken
+from when the job begins until the view has all of it. One experiment kills an executor in the
+middle of a run and follows how long batches take. Two cores cannot show more than the step from
+one to two.
+"""
+
+from __future__ import annotations
+
+import random
+import tempfile
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from rich.progress import Progress
+
+from belvedere.benchmarks.executors import executor_processes, kill_executor
+from belvedere.benchmarks.plots import Plot
+from belvedere.benchmarks.report import Figure, Report
+from belvedere.benchmarks.vms import KEYS, VIEWS
+from belvedere.benchmarks.workload import (
+    Statement,
+    Together,
+    create,
+    load,
+    mixed,
+    opened,
+    paced,
+    percentile,
+    run_all,
+    seconds,
+    uniform,
+    zipfian,
+)
+from belvedere.errors import Corruption
+from belvedere.interfaces.dbapi import Connection
+from belvedere.pipeline.inputs import Definitions
+from belvedere.pipeline.store import Store
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.views import bind_definition
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from belvedere.pipeline.maintain import Applied, Maintainer
+
+DEFINITIONS = Definitions(bind_definition, compile_table_expression)
+EXECUTORS = (1, 2, 4)
+ROWS = 50_000
+OPERATIONS = 20_000
+WRITES_PER_S = 200
+KILL_AFTER_S = 20.0
+START_S_MAX = 300.0
+IDLE_S = 0.005
+SCALING = {
+    "selection 10%": "fig 6: no more with more view managers, the clients are the limit",
+    "selection 50%": "fig 6: slower than 10%",
+    "selection 90%": "fig 6: slower than 50%",
+    "count": "fig 7: significantly more with more view managers",
+    "sum": "fig 7: as count",
+    "min": "fig 7: below index",
+    "index": "fig 7: below count and sum",
+    "join": "fig 8: the lowest, more with more view managers",
+}
+SKEW = {
+    "uniform": "fig 11: does not depend on the number of view managers",
+    "zipf": "fig 11: much slower than uniform, better with more view managers",
+}
+CRASH = "fig 14: recovery takes additional time; less so the more view managers there are"
+Curves = dict[str, list[tuple[float, float]]]
+
+
+def run(scale: float, seed: int) -> Report:
+    report = Report(f"vms on Spark, scale {scale:g}", seed)
+    by_type: Curves = {}
+    by_keys: Curves = {}
+    crashes: Curves = {}
+    with Progress() as progress:
+        task = progress.add_task("vms on Spark", total=3 * len(EXECUTORS))
+        for count in EXECUTORS:
+            with executors(count) as spark:
+                for name, step in (
+                    ("view types", partial(view_types, curves=by_type)),
+                    ("keys", partial(keys, curves=by_keys)),
+                    ("crash", partial(crash, curves=crashes)),
+                ):
+                    progress.update(task, description=f"{count} executors, {name}")
+                    with tempfile.TemporaryDirectory(prefix="belvedere-bench-") as directory:
+                        step(spark, Path(directory), count, scale, seed, report)
+                    progress.advance(task)
+    titles = ("VMS on Spark, view types", "VMS on Spark, keys")
+    for title, curves in zip(titles, (by_type, by_keys), strict=True):
+        report.plots.append(Plot(title, "executors", "operations a second", curves))
+    if crashes:
+        report.plots.append(Plot("VMS on Spark, a crash", "seconds", "ms of a batch", crashes))
+    return report
+
+
+@contextmanager
+def executors(count: int) -> Iterator[SparkSession]:
+    """A cluster of `count` executors on this machine, all of them there."""
+    from belvedere.pipeline.session import session, settings_for  # heavy
+
+    settings = {**settings_for(count), "spark.executor.memory": "1g"}
+    with session(f"local-cluster[{count},1,1024]", "belvedere bench", settings) as spark:
+        end = time.monotonic() + START_S_MAX
+        while len(executor_processes(spark)) < count:
+            if time.monotonic() > end:
+                raise TimeoutError("the executors do not start")
+            time.sleep(0.1)
+        yield spark
+
+
+# -- figures 6, 7, 8 and 11 ------------------------------------------------------------------------
+
+
+def view_types(
+    spark: SparkSession,
+    directory: Path,
+    count: int,
+    scale: float,
+    seed: int,
+    report: Report,
+    curves: Curves,
+) -> None:
+    rows, operations = _sizes(scale)
+    statements = mixed(random.Random(seed), "t", rows, operations, KEYS)
+    for name, published in SCALING.items():
+        where = directory / name.replace("%", "")
+        rate = _rate(spark, where, rows, statements, VIEWS[name][0], count)
+        points = curves.setdefault(name, [])
+        points.append((float(count), rate))
+        title = f"{name}, {count} executor{'s' * (count > 1)}"
+        report.add(Figure(title, rate, "1/s", "", points[0][1], published))
+
+
+def keys(
+    spark: SparkSession,
+    directory: Path,
+    count: int,
+    scale: float,
+    seed: int,
+    report: Report,
+    curves: Curves,
+) -> None:
+    """Updates of uniform and of skewed keys: a batch takes the net change of each row."""
+    rows, operations = _sizes(scale)
+    text = "UPDATE t SET v = v + 1 WHERE id = ?"
+    for name, draw in (("uniform", uniform), ("zipf", zipfian)):
+        statements = [
+            Statement(text, (key,)) for key in draw(random.Random(seed), rows, operations)
+        ]
+        rate = _rate(spark, directory / name, rows, statements, VIEWS["sum"][0], count)
+        points = curves.setdefault(name, [])
+        points.append((float(count), rate))
+        title = f"{name} keys, {count} executor{'s' * (count > 1)}"
+        report.add(Figure(title, rate, "1/s", "", points[0][1], SKEW[name]))
+
+
+def _sizes(scale: float) -> tuple[int, int]:
+    return max(int(ROWS * scale), 100), max(int(OPERATIONS * scale), 60)
+
+
+def _rate(
+    spark: SparkSession,
+    path: Path,
+    rows: int,
+    statements: Sequence[Statement],
+    query: str,
+    tasks: int,
+) -> float:
+    """Changes a second that the job takes in, when all of them wait for it."""
+    with _followed(spark, path, rows, query, tasks) as (connection, job, _):
+        run_all(connection, statements)
+        return len(statements) / seconds(job.step)
+
+
+@contextmanager
+def _followed(
+    spark: SparkSession, path: Path, rows: int, query: str, tasks: int
+) -> Iterator[tuple[Connection, Maintainer, list[Applied]]]:
+    """A store with a view that the job holds and has followed once, so that it is warm."""
+    from belvedere.pipeline.maintain import Maintainer  # heavy
+
+    with opened(path) as connection:
+        connection.execute("CREATE TABLE r (id integer PRIMARY KEY, name text NOT NULL)")
+        load(connection, "r", "i, 'name ' || i", KEYS)
+        connection.execute(
+            "CREATE TABLE t (id bigint PRIMARY KEY, g integer NOT NULL, v integer NOT NULL)"
+        )
+        load(connection, "t", f"i, i % {KEYS}, i % 1000", rows)
+        create(connection, "v", query, maintenance="deferred", max_lag="3600 s")
+        applied: list[Applied] = []
+        store = Store.of(str(path))
+        job = Maintainer(spark, store, DEFINITIONS, "bench", tasks, progress=applied.append)
+        job.take([])
+        connection.execute("UPDATE t SET v = v WHERE id < 100")
+        job.step()
+        applied.clear()
+        yield connection, job, applied
+        job.release()
+
+
+# -- figure 14 -------------------------------------------------------------------------------------
+
+
+def crash(
+    spark: SparkSession,
+    directory: Path,
+    count: int,
+    scale: float,
+    seed: int,
+    report: Report,
+    curves: Curves,
+) -> None:
+    """An executor is killed in the middle: how long batches take before, then, and afterwards."""
+    rows, _ = _sizes(scale)
+    before = KILL_AFTER_S * min(scale, 1.0)
+    with _followed(spark, directory / "crash", rows, VIEWS["sum"][0], count) as followed:
+        connection, job, _ = followed
+        drawn = uniform(random.Random(seed), rows, max(int(2 * before * WRITES_PER_S), 20))
+        killed: list[int | None] = []
+        timer = threading.Timer(before, lambda: killed.append(kill_executor(spark)))
+        began = time.perf_counter()
+        timer.start()
+        writing = Together(partial(_write, str(directory / "crash"), drawn))
+        taken = _stepped(job, writing, began)
+        timer.join()
+        _require_law(connection)
+    if not killed or killed[0] is None:
+        report.absent.append(f"a crash with {count} executors: none is a process here")
+        return
+    tell_crash(report, count, before, taken)
+    curves[f"{count} executors"] = [(at, spent * 1e3) for at, spent in taken]
+
+
+def _write(path: str, drawn: Sequence[int]) -> None:
+    with opened(Path(path)) as connection:
+        text = "UPDATE t SET v = v + 1 WHERE id = ?"
+        paced(WRITES_PER_S, [partial(connection.execute, text, (key,)) for key in drawn])
+
+
+def _stepped(job: Maintainer, writing: Together, began: float) -> list[tuple[float, float]]:
+    """Steps until all is written and followed: when each began, and how long it took."""
+    taken = []
+    while True:
+        over = not writing.running
+        at = time.perf_counter()
+        if job.step():
+            taken.append((at - began, time.perf_counter() - at))
+        elif over:
+            writing.join()
+            return taken
+        else:
+            time.sleep(IDLE_S)
+
+
+def tell_crash(
+    report: Report, count: int, before: float, taken: Sequence[tuple[float, float]]
+) -> None:
+    usual = [spent for at, spent in taken if at + spent < before] or [taken[0][1]]
+    later = [(at, spent) for at, spent in taken if at + spent >= before] or [taken[-1]]
+    middle = percentile(usual, 0.5) * 1e3
+    worst = max(spent for _, spent in later) * 1e3
+    last = percentile([spent for _, spent in later[len(later) // 2 :]], 0.5) * 1e3
+    what = f"{count} executor{'s' * (count > 1)}, a batch"
+    report.add(Figure(f"{what} before one is killed, p50", middle, "ms"))
+    report.add(Figure(f"{what} with the kill, longest", worst, "ms", "", middle, CRASH))
+    report.add(Figure(f"{what} afterwards, p50", last, "ms", "", middle))
+
+
+def _require_law(connection: Connection) -> None:
+    stored = connection.execute("SELECT * FROM v", freshness="any").fetchall()
+    if sorted(stored) != sorted(connection.execute(VIEWS["sum"][0]).fetchall()):
+        raise Corruption("a view differs from its query after an executor was killed")
