@@ -364,7 +364,7 @@ def diamond(generator: Generator) -> Made:
             for b in right.columns
             if a.type == b.type and a.kind == b.kind == "plain"
         ]
-        if not pairs or left.weight + right.weight > 4:
+        if not pairs or left.weight + right.weight > 3:
             continue
         (a, b), one, two = rng.choice(pairs), generator.alias(), generator.alias()
         on = f"ON {one}.{a.name} = {two}.{b.name}"
