@@ -25,6 +25,8 @@ VIEWS = {
     "blanks": "SELECT c, count(*) AS n FROM t GROUP BY c",
     "plain": "SELECT id, v, d FROM t WHERE v > 0",
     "duplicates": "SELECT v FROM t",
+    "united": "SELECT id FROM t UNION ALL SELECT id FROM p",
+    "key_moved": "SELECT id + 1 AS id FROM t",
     "deep": f"SELECT g, sum({DEEP}) AS s FROM t WHERE {DEEP} > 3 GROUP BY g",
     "joined": "SELECT t.id, t.v, p.name FROM t JOIN p ON p.id = t.parent",
     "joined_sums": "SELECT p.kind, count(*) AS n, sum(t.v) AS s FROM t JOIN p ON p.id = t.parent"
@@ -156,6 +158,18 @@ def test_a_partner_is_read_once_and_a_missing_one_ends_it(store: Store) -> None:
     assert reads_of(store, alone, None, like(parent=99)) == [partner]
     assert reads_of(store, alone, None, like(parent=None)) == []
     assert reads_of(store, alone, old, like(g="b", d=None)) == []
+
+
+def test_a_row_that_holds_the_key_is_written_unread(store: Store) -> None:
+    store.run("DELETE FROM t", "INSERT INTO t VALUES (1, 'a', 1, 1, 1, 'a', 1)")
+    table, partner = store.db.table("t"), store.db.table("p").table.id
+    (old,) = stored_rows(store, table)
+    row = table.decode(old)
+    new = table.encode((*row[:2], 5, *row[3:]))
+    assert reads_of(store, short_way(store, "plain"), old, new) == []
+    assert reads_of(store, short_way(store, "joined"), old, new) == [partner]
+    twice = store.view("duplicates").id
+    assert reads_of(store, short_way(store, "duplicates"), old, new) == [twice, twice]
 
 
 def test_a_commit_of_one_row_takes_the_short_way(

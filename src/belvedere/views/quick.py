@@ -16,6 +16,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TypeGuard
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import compiled_table
@@ -55,13 +56,15 @@ class Step:
 @dataclass(frozen=True, slots=True)
 class Leg:
     """What a changed row of one leaf adds: `entry` is None where it adds nothing. It goes by
-    `steps` to `columns` over the rows of all of them."""
+    `steps` to `columns` over the rows of all of them. `sole`: these hold the row's primary key, so
+    that no other row adds the same."""
 
     project: Callable[[bytes], Row]
     entry: Callable[[Row, Get], Entry | None]
     disguised: bool
     steps: tuple[Step, ...]
     columns: Expressions
+    sole: bool
 
 
 class Quick:
@@ -104,13 +107,14 @@ class Quick:
 def _legs(catalog: Catalog, tree: Core, group: Group | None) -> dict[bytes, tuple[Leg, ...]]:
     """By table; a table one of whose leaves has no leg has none at all."""
     found: dict[int, list[Leg] | None] = {}
+    only = len(tree.branches) == 1
     single = [t for t in terms_of(tree.branches, tree.plan.fields, catalog)[0] if _single(tree, t)]
     for number, branch in enumerate(tree.branches):
         for at, leaf in enumerate(branch.leaves):
             if leaf.constant is not None:
                 continue
             terms = [t for t in single if (t.branch, t.changed) == (number, (at,))]
-            leg = _leg(catalog, leaf, terms[0].plan, group) if terms else None
+            leg = _leg(catalog, leaf, terms[0].plan, group, only) if terms else None
             known = found.setdefault(leaf.relation, [])
             if leg is None or known is None:
                 found[leaf.relation] = None
@@ -126,14 +130,22 @@ def _single(tree: Core, term: Term) -> bool:
     return len(term.changed) == 1 and relations.count(changed.relation) == 1
 
 
-def _leg(catalog: Catalog, leaf: Leaf, plan: n.Node, group: Group | None) -> Leg | None:
+def _leg(catalog: Catalog, leaf: Leaf, plan: n.Node, group: Group | None, only: bool) -> Leg | None:
+    """`only`: nothing but this branch adds to the view."""
     chain = _chain(plan.input) if isinstance(plan, n.Project) else None
     if chain is None or not isinstance(plan, n.Project):
         return None
     project = compiled_table(catalog, leaf.relation).layout.projector(leaf.slots)
     entry = _compiled(catalog, chain, plan, group)
     disguised = looks_different(leaf.fields)
-    return Leg(project, entry, disguised, tuple(chain), plan.expressions)
+    held = {leaf.slots[c.index] for c in plan.expressions if _is_of(c, leaf)}
+    sole = only and group is None and held.issuperset(catalog.table(leaf.relation).primary_key)
+    return Leg(project, entry, disguised, tuple(chain), plan.expressions, sole)
+
+
+def _is_of(expression: e.Expression, leaf: Leaf) -> TypeGuard[e.Column]:
+    """Whether it is a column of the changed row, which is the first of a leg."""
+    return isinstance(expression, e.Column) and expression.index < len(leaf.slots)
 
 
 def _chain(node: n.Node) -> list[Step] | None:

@@ -120,11 +120,13 @@ class RekeyParticipant:
     def alone(self, prefix: bytes) -> Alone | None:
         if prefix != self._prefix:
             return None
-        entry, same, unique = self.entry, self._same, self._unique
+        entry, unique = self.entry, self._unique
+        project = None if self._disguised else self._project
 
         def alone(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
-            if same(old, new):
-                return
+            if project is not None and old is not None and new is not None:
+                if project(old) == project(new):
+                    return
             before, after = entry(old), entry(new)
             if before == after:
                 return

@@ -12,7 +12,8 @@ amounts of both sides of an update become one straight-line function over bytes.
     ag == bg: one addition of ba - aa              else both
 
 It gives what the generic way gives (`Maintainer.writes` through sums). A partner with the same key
-is read once for both sides; a payload is made for a row of the state that is new, and only then.
+is read once for both sides; a payload is made for a row of the state that is new, and only then; a
+row that holds the key of the changed one is not read at all.
 """
 
 from __future__ import annotations
@@ -44,7 +45,7 @@ def single_function(catalog: Catalog, leg: Leg, group: Group | None, stored: Com
     lines += indent(_side(catalog, source, leg, group, "a"))
     lines += ["if new is not None:", f"    if old is None: b0 = {project}(new)"]
     lines += indent(_side(catalog, source, leg, group, "b"))
-    lines += _additions(source, stored)
+    lines += _replaced(source, stored) if leg.sole else _additions(source, stored)
     body = ["def alone(old, new, get, rows):", *indent(lines), "return alone"]
     function: Alone = source.function("bind", body)(nothing_run())
     return function
@@ -85,6 +86,22 @@ def _fetch(
         return lines + found
     known = [f"if av{number} is None: break", f"{row} = a{number}"]
     return [*lines, f"if {key} == ak{number}:", *indent(known), "else:", *indent(found)]
+
+
+def _replaced(source: Source, stored: CompiledView) -> list[str]:
+    """Lines for a row of the state that one row of the table makes and no other: it is there once
+    or not at all, so that it is written without a look at it."""
+    encode_key = source.constant(stored.key.encode, "encode_key")
+    encode_row = source.constant(stored.payload.encode, "encode_row")
+    add = source.constant(accumulator.adder(stored.view.amounts), "add")
+    return [
+        f"key = None if ag is None else {encode_key}(ag)",
+        "if bg is not None:",
+        f"    other = {encode_key}(bg)",
+        "    if other == key: return",
+        f"    rows[other] = {add}(None, {encode_row}(bg), ba)",
+        "if key is not None: rows[key] = None",
+    ]
 
 
 def _additions(source: Source, stored: CompiledView) -> list[str]:

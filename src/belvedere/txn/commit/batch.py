@@ -35,6 +35,7 @@ from belvedere.txn.border import (
     ParticipantsFor,
     Reader,
     RowChange,
+    Rows,
     ShortParticipant,
     Snapshot,
     make,
@@ -344,7 +345,8 @@ class BatchCommit:
         participants, alone = deriving
         if alone is not None and not failpoints.armed:
             _, old, new, _ = changes[0]
-            get, rows = self._store.get, dict[bytes, bytes | None]()
+            rows: Rows = {}
+            get = self._store.get
             for derive in alone:
                 derive(old, new, get, rows)
             return list(rows.items())
