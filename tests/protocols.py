@@ -79,6 +79,8 @@ BATCH_ONLY = {
     "test_single.py::*": "the short way of one row",
     # A node on cells fills views at a snapshot of the cells: see views/cells.py.
     "test_build.py::*": "fills by walking a table in steps",
+    # Refused by name: see tests/views/test_cells.py.
+    "test_unique_view_indexes.py::*": "unique indexes of views",
     # SERIALIZABLE is refused by name: see tests/txn/row/test_same_border.py.
     "test_transaction.py::test_write_skew_is_refused_when_serializable*": "serializable",
     "test_transaction.py::test_a_range_that_was_read_must_not_change": "serializable",

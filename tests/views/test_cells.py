@@ -308,6 +308,7 @@ def test_trimming_folds_sums_and_forgets_what_is_folded() -> None:
             f"CREATE MATERIALIZED VIEW w WITH (keep_changes = 100) AS {TOTALS}",
             "keep_changes of an immediate view",
         ),
+        ("CREATE UNIQUE INDEX ON v (product)", "unique index of a view"),
         ("ALTER TABLE orders ALTER COLUMN amount TYPE text", "writes every row"),
     ],
 )

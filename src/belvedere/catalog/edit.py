@@ -473,8 +473,8 @@ class Edit:
         assert isinstance(view, View)
         users = self.catalog.views_over(id_)
         if users and not cascade:
-            raise still_used(view, [f"view {v.name}" for v in users])
-        for user in users:
+            raise still_used(view, [f"view {v.name}" for v in users if not v.part])
+        for user in (one for one in users if not is_dropped(self.catalog.objects[one.id])):
             self.drop_view(user.id, cascade=True)
         self.mark_dropped(view)
         self._drop_auxiliaries(view)

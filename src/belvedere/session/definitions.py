@@ -28,7 +28,7 @@ from belvedere.catalog.model import (
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.session import indexes, rewrite, verify, views
+from belvedere.session import indexes, rewrite, verify, view_indexes, views
 from belvedere.session.alter import alter, alter_table
 from belvedere.session.dependents import keep_plain_views
 from belvedere.session.notices import skipped, tell
@@ -43,7 +43,7 @@ from belvedere.session.sequences import (
 from belvedere.sql import definitions as d
 from belvedere.txn import rows
 from belvedere.txn.transaction import Transaction
-from belvedere.views.index_rule import OPTION
+from belvedere.views.index_rule import is_index
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -64,6 +64,8 @@ def run_definition(session: Session, statement: Any) -> Result:
     match statement:
         case d.CreateTable():
             return _changed(session, "CREATE TABLE", lambda edit: create_table(edit, statement))
+        case d.CreateIndex() if view := view_indexes.view_of(session.catalog, statement):
+            return view_indexes.create(session, statement, view)
         case d.CreateIndex() if indexes.is_view(statement):
             return indexes.create(session, statement)
         case d.CreateIndex():
@@ -318,7 +320,7 @@ def drop(edit: Edit, statement: d.Drop) -> None:
         found = edit.catalog.find(name.name, schema)
         if found is None and statement.if_exists:
             continue
-        kept = statement.kind == "index" and isinstance(found, View) and OPTION in found.options
+        kept = statement.kind == "index" and isinstance(found, View) and is_index(found)
         if not isinstance(found, kind) and not kept:
             found = edit.catalog.expect(kind, name.name, schema)
         _drop_one(edit, found, statement.cascade)
@@ -343,6 +345,7 @@ def _drop_one(edit: Edit, found: Any, cascade: bool) -> None:
                 )
             edit.drop_index(found.id)
         case View():
+            view_indexes.drop_indexes(edit, found)
             edit.drop_view(found.id, cascade=cascade)
         case _:
             raise Unsupported("DROP of this kind", kind=type(found).__name__)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 _DEFAULTS = {"maintenance": "immediate", "placement": "remote"}
-_KNOWN = (*_DEFAULTS, "max_lag", "refresh_every")
+KNOWN = (*_DEFAULTS, "max_lag", "refresh_every")
 
 
 def is_view(statement: d.CreateIndex) -> bool:
@@ -37,11 +37,11 @@ def create(session: Session, statement: d.CreateIndex) -> Result:
     keys = [table.columns[slot].name for slot in table.primary_key]
     columns = list(dict.fromkeys([*names, *keys, *statement.include]))
     slots = {column.name: column.slot for column in table.columns if not column.dropped}
-    listed = ", ".join(map(_quoted, columns))
+    listed = ", ".join(map(quoted, columns))
     session.transactions.rollback()
     session.host.create_view(
         name,
-        f"SELECT {listed} FROM {_quoted(schema)}.{_quoted(table.name)}",
+        f"SELECT {listed} FROM {quoted(schema)}.{quoted(table.name)}",
         maintenance,
         schema=schema,
         options=options | {OPTION: ",".join(str(slots[column]) for column in columns)},
@@ -51,11 +51,11 @@ def create(session: Session, statement: d.CreateIndex) -> Result:
 
 def _columns(statement: d.CreateIndex, table: Table) -> list[str]:
     for name, _ in statement.options:
-        if name not in _KNOWN:
+        if name not in KNOWN:
             raise InvalidInput(
                 "unknown option of an index",
                 sqlstate="22023",
-                hint="known are " + ", ".join(_KNOWN),
+                hint="known are " + ", ".join(KNOWN),
                 name=name,
             )
     if statement.unique:
@@ -74,5 +74,5 @@ def _columns(statement: d.CreateIndex, table: Table) -> list[str]:
     return names
 
 
-def _quoted(name: str) -> str:
+def quoted(name: str) -> str:
     return '"' + name.replace('"', '""') + '"'

@@ -29,6 +29,7 @@ from belvedere.views.build import LATER, STAGED, filled_later
 from belvedere.views.core import refused
 from belvedere.views.flip import switch
 from belvedere.views.form import form_of
+from belvedere.views.index_rule import is_index
 from belvedere.views.keep import pinned
 from belvedere.views.read import views_in, with_views
 from belvedere.views.schedule import OPTIONS as SCHEDULE
@@ -168,6 +169,8 @@ def set_options(session: Session, edit: Edit, view: View, options: dict[str, str
     A view that was deferred is caught up first, so that little is left for the commit."""
     if session.transactions.explicit:
         raise Unsupported("alter materialized view inside a transaction", hint="commit first")
+    if is_index(view):
+        raise Unsupported("options of an index", hint="drop it and create it again")
     merged = _merged(view.options, options)
     maintenance = checked_maintenance(merged)
     if form_of(merged) != form_of(view.options):

@@ -39,6 +39,7 @@ from belvedere.views.keep import Keeper, Nothing
 from belvedere.views.maintain import Maintainer
 from belvedere.views.rekey import CompileExpression, RekeyParticipant
 from belvedere.views.stream import OPTION
+from belvedere.views.unique import UNIQUE
 from belvedere.views.watermarks import watermark_write
 
 READS, WRITES = 1, 2
@@ -197,6 +198,8 @@ def _becomes_ready(change: RowChange) -> bool:
     if not isinstance(new, View) or new.state is State.DROPPED:
         return False
     immediate = new.maintenance is Maintenance.IMMEDIATE
+    if UNIQUE in new.options:
+        raise Unsupported("a unique index of a view on a row-atomic store")
     if immediate and OPTION in new.options:
         raise Unsupported("keep_changes of an immediate view on a row-atomic store")
     if isinstance(old, View) and old.maintenance is not new.maintenance:

@@ -99,7 +99,7 @@ def _compile(plan: n.Node, form: Form, catalog: Catalog | None) -> Compiled:
     plain = not any(map(transform.has_subplan, _expressions(above)))
     if isinstance(node, n.Aggregate) and node.grouping_sets is None and plain:
         keeps = tuple(linear(call) for call in node.aggregates)
-        if None not in keeps and not form.colocated:
+        if None not in keeps and not form.colocated and not form.is_index:
             known = tuple(k for k in keeps if k is not None)
             return _linear_aggregate(node, known, above, catalog if form.local else None)
     if form.colocated:

@@ -12,8 +12,11 @@ from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.views.auxiliary import Auxiliary, auxiliaries_of
 from belvedere.views.compile import Compiled, compile_auxiliary
-from belvedere.views.form import FORM
+from belvedere.views.form import FORM, INDEX
 from belvedere.views.keep import Keeper
+
+_KEPT_OPTIONS = (*FORM, INDEX)
+"""What a definition is compiled by, so that its parts are numbered alike."""
 
 
 def create_auxiliaries(keeper: Keeper, edit: Edit, wanted: ViewDefinition) -> tuple[int, ...]:
@@ -29,7 +32,8 @@ def create_auxiliaries(keeper: Keeper, edit: Edit, wanted: ViewDefinition) -> tu
 def _shared(keeper: Keeper, catalog: Catalog, one: Auxiliary, wanted: ViewDefinition) -> int | None:
     """An auxiliary view that is the same and stands on nothing that this view does not."""
     for view in catalog.views:
-        if view.part and set(view.inputs) <= set(wanted.inputs) and not view.reads:
+        on_same = set(view.inputs) <= set(wanted.inputs) and set(view.reads) <= set(wanted.reads)
+        if view.part and on_same:
             if keeper.auxiliary(catalog, view).same(one):
                 return view.id
     return None
@@ -58,7 +62,7 @@ def _create(
         amounts=compiled.amounts,
         auxiliaries=supports,
         maintenance=Maintenance.IMMEDIATE,
-        options={name: parent.options[name] for name in FORM if name in parent.options},
+        options={name: parent.options[name] for name in _KEPT_OPTIONS if name in parent.options},
     )
     id_ = edit.create_view(definition)
     view = edit.catalog.expect(View, name, parent.schema)

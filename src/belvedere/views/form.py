@@ -4,6 +4,8 @@ placement = 'local'      entries beside the partition of the base table, combine
 join = 'colocated'       rows of the joined tables side by side under the join key, joined on
                          read
 strict = false           what cannot be maintained by its changes is computed again as a whole
+index                    of what CREATE INDEX makes: rows in the order of the columns, whatever they
+                         come from
 """
 
 from __future__ import annotations
@@ -12,6 +14,9 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from belvedere.errors import InvalidInput
+
+INDEX = "index"
+"""The option of a view that is an index: which columns of what it is over it has, in its order."""
 
 FORM = ("placement", "join", "strict")
 _CHOICES = {
@@ -26,6 +31,7 @@ class Form(NamedTuple):
     local: bool = False
     colocated: bool = False
     strict: bool = True
+    is_index: bool = False
 
 
 REMOTE = Form()
@@ -38,6 +44,7 @@ def form_of(options: Mapping[str, str]) -> Form:
         chosen.get("placement") == "local",
         chosen.get("join") == "colocated",
         chosen.get("strict", "true") == "true",
+        INDEX in options,
     )
     if form.local and form.colocated:
         raise InvalidInput(

@@ -1,10 +1,12 @@
-"""Deferred and local indexes: views that answer look-ups in their table.
+"""Indexes that are views: of a view's columns, or deferred or local ones of a table.
+
+`CREATE INDEX .. ON v` makes a materialized view of all columns of v, its own first.
 
 `CREATE INDEX .. WITH (maintenance, placement)` other than immediate and remote makes a materialized
 view of the key columns, the primary key and the included columns; the option `index` of the view
 names their slots. This rule lets it answer conditions that fix its first column:
 
-    covering    all columns wanted are in it: the view alone is read
+    covering    all columns wanted are in it: the view alone is read, also for a range of values
     thin        the view gives primary keys, by which the table is read; the condition is tested on
                 the table's row
 
@@ -26,8 +28,15 @@ from belvedere.sql.bind.statement import TEXTS
 from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.prune_columns import prune_columns
 from belvedere.sql.rules.push_predicates import push_predicates
+from belvedere.views.form import INDEX, form_of
 
-OPTION = "index"
+OPTION = INDEX
+_RANGES = frozenset(("<", "<=", ">", ">="))
+
+
+def is_index(view: View) -> bool:
+    """Whether CREATE INDEX made the view."""
+    return OPTION in view.options and not view.part
 
 
 def by_index(plan: n.Node, catalog: Catalog) -> n.Node:
@@ -51,33 +60,74 @@ def _on_node(node: n.Node, catalog: Catalog) -> n.Node:
 
 
 def _answered(scan: n.Scan, condition: e.Expression, catalog: Catalog) -> n.Node | None:
-    for view, slots in _indexes(catalog, scan.relation):
+    indexes = list(_indexes(catalog, scan.relation))
+    if not indexes or _found_by_own_key(scan, condition, catalog.get(scan.relation)):
+        return None
+    for view, slots in indexes:
         fixed = [c for c in transform.conjuncts(condition) if _fixes(c, scan, slots[0])]
+        if fixed and set(scan.slots) <= set(slots):
+            return n.Filter(_covering(scan, view, slots), condition)
         if fixed:
-            if set(scan.slots) <= set(slots):
-                columns = tuple(slots.index(slot) for slot in scan.slots)
-                rows: n.Node = n.Scan(view.id, view.name, columns, scan.fields)
-            else:
-                rows = _by_key(scan, fixed, view, slots, catalog)
-            return n.Filter(rows, condition)
+            return n.Filter(_by_key(scan, fixed, view, slots, catalog), condition)
+    for view, slots in indexes:
+        bounded = any(_bounds(c, scan, slots[0]) for c in transform.conjuncts(condition))
+        if bounded and set(scan.slots) <= set(slots) and not form_of(view.options).local:
+            return n.Filter(_covering(scan, view, slots), condition)
     return None
 
 
+def _found_by_own_key(scan: n.Scan, condition: e.Expression, view: object) -> bool:
+    """Whether a view's own order begins with a column that the condition fixes."""
+    if not isinstance(view, View) or not view.stored:
+        return False
+    first = view.stored[0].name
+    slots = [i for i, column in enumerate(view.columns) if first == f"0 {column.name}"]
+    conditions = transform.conjuncts(condition)
+    return any(_fixes(one, scan, slot) for one in conditions for slot in slots)
+
+
+def _covering(scan: n.Scan, view: View, slots: tuple[int, ...]) -> n.Node:
+    columns = tuple(slots.index(slot) for slot in scan.slots)
+    return n.Scan(view.id, view.name, columns, scan.fields)
+
+
 def _indexes(catalog: Catalog, relation: int) -> Iterator[tuple[View, tuple[int, ...]]]:
+    """Of a table: those of its rows; of a view: those that were made for it."""
+    of_view = isinstance(catalog.get(relation), View)
     for view in catalog.views_over(relation):
-        if OPTION in view.options and view.state is State.READY and not view.part:
-            yield view, tuple(map(int, view.options[OPTION].split(",")))
+        if is_index(view) and view.state is State.READY:
+            if view.reads == ((relation,) if of_view else ()):
+                yield view, tuple(map(int, view.options[OPTION].split(",")))
 
 
 def _fixes(condition: e.Expression, scan: n.Scan, slot: int) -> bool:
     """Whether the condition sets the column equal to a value that no row decides."""
     match condition:
         case e.Call(function, (left, right), _) if function.name == "=":
-            for mine, other in ((left, right), (right, left)):
-                if isinstance(mine, e.Column) and scan.slots[mine.index] == slot:
-                    plain = not transform.columns_of(other) and not transform.has_subplan(other)
-                    return plain and not transform.has_outer(other)
+            return _compares(left, right, scan, slot)
     return False
+
+
+def _bounds(condition: e.Expression, scan: n.Scan, slot: int) -> bool:
+    """Whether the condition is a range of the column, or a list of values."""
+    match condition:
+        case e.Call(function, (left, right), _) if function.name in _RANGES:
+            return _compares(left, right, scan, slot)
+        case e.InList(operand=e.Column() as mine, items=items, negated=False):
+            return scan.slots[mine.index] == slot and all(map(_is_value, items))
+    return False
+
+
+def _compares(left: e.Expression, right: e.Expression, scan: n.Scan, slot: int) -> bool:
+    return any(
+        isinstance(mine, e.Column) and scan.slots[mine.index] == slot and _is_value(other)
+        for mine, other in ((left, right), (right, left))
+    )
+
+
+def _is_value(expression: e.Expression) -> bool:
+    plain = not transform.columns_of(expression) and not transform.has_subplan(expression)
+    return plain and not transform.has_outer(expression)
 
 
 def _by_key(

@@ -35,6 +35,7 @@ from belvedere.views.kept import Kept
 from belvedere.views.maintain import Maintainer
 from belvedere.views.stream import OPTION, Noting, stream_writes
 from belvedere.views.tree import inputs_of
+from belvedere.views.unique import UNIQUE, Unique
 from belvedere.views.watermarks import follows_log, position_of
 from belvedere.views.wishes import wishes_of
 
@@ -295,6 +296,8 @@ class Keeper:
 
     def _participant(self, catalog: Catalog, view: View) -> Participant:
         maintainer = self.maintainer(catalog, view)
+        if UNIQUE in view.options:
+            return Unique(catalog, view, maintainer)
         return Noting(view.id, maintainer) if OPTION in view.options else maintainer
 
     # -- repairing ----------------------------------------------------------------------------

@@ -102,7 +102,7 @@ class Noting:
         """A view refuses nothing."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        noted = _Noted(writer)
+        noted = Noted(writer)
         self._inner.writes(changes, reader, noted)
         if noted.additions:
             key, value = entry_write(self._view, reader.position + 1, noted.additions)
@@ -110,7 +110,9 @@ class Noting:
             writer.put(key, value)
 
 
-class _Noted:
+class Noted:
+    """A Writer that also remembers what is added."""
+
     def __init__(self, writer: Writer) -> None:
         self.put = writer.put
         self.delete = writer.delete

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from msgspec.structs import replace
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import Table
+from belvedere.catalog.model import Table, View
 from belvedere.errors import InvalidInput
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import columns_of, walk
@@ -173,7 +173,11 @@ def _table(catalog: Catalog, schema: str, name: d.QualifiedName) -> Table:
 def _create_index(
     catalog: Catalog, texts: Texts, schema: str, tree: d.CreateIndex
 ) -> d.CreateIndex:
-    fields = table_fields(_table(catalog, schema, tree.table))
+    found = catalog.find(tree.table.name, tree.table.schema or schema)
+    if isinstance(found, View):
+        fields = tuple(n.Field(column.name, column.type) for column in found.columns)
+    else:
+        fields = table_fields(_table(catalog, schema, tree.table))
     parts = []
     for part in tree.parts:
         if part.expression is None:

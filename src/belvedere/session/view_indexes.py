@@ -1,0 +1,117 @@
+"""CREATE [UNIQUE] INDEX .. ON a materialized view.
+
+An index of a view is a view of its own: all columns of the view, those of the index first, kept in
+their order. It is maintained like the view it is of, from the base tables; a unique one is always
+immediate, so that the transaction that breaks it is the one that fails.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Maintenance, View
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.session.indexes import KNOWN, quoted
+from belvedere.session.result import Result
+from belvedere.session.views import checked_maintenance
+from belvedere.sql import definitions as d
+from belvedere.views.form import INDEX
+from belvedere.views.index_rule import is_index
+from belvedere.views.schedule import OPTIONS as SCHEDULE
+from belvedere.views.unique import UNIQUE, require_unique
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+_INHERITED = ("maintenance", "strict", *SCHEDULE)
+
+
+def view_of(catalog: Catalog, statement: d.CreateIndex) -> View | None:
+    """The view an index is to be made of; None: it is of something else."""
+    found = catalog.find(statement.table.name, statement.table.schema or "public")
+    return found if isinstance(found, View) else None
+
+
+def create(session: Session, statement: d.CreateIndex, view: View) -> Result:
+    if session.transactions.explicit:
+        raise Unsupported("create index on a view inside a transaction", hint="commit first")
+    names = _columns(statement, view)
+    schema = statement.table.schema or "public"
+    name = statement.name or f"{view.name}_{'_'.join(names)}_idx"
+    if session.catalog.find(name, schema) is not None and statement.if_not_exists:
+        return Result("CREATE INDEX")
+    every = [column.name for column in view.columns]
+    columns = [*names, *(column for column in every if column not in names)]
+    listed = ", ".join(map(quoted, columns))
+    options = _options(statement, view) | {INDEX: ",".join(str(every.index(c)) for c in columns)}
+    maintenance = Maintenance(options.get("maintenance", "immediate"))
+    if statement.unique:
+        options[UNIQUE] = str(len(names))
+    session.transactions.rollback()
+    session.host.create_view(
+        name,
+        f"SELECT {listed} FROM {quoted(schema)}.{quoted(view.name)}",
+        maintenance,
+        schema=schema,
+        options=options,
+        reads=(view.id,),
+    )
+    if statement.unique:
+        _require_unique(session, name, schema)
+    return Result("CREATE INDEX")
+
+
+def _options(statement: d.CreateIndex, view: View) -> dict[str, str]:
+    given = dict(statement.options)
+    if statement.unique:
+        if given.get("maintenance", "immediate").lower() != "immediate" or "placement" in given:
+            raise Unsupported("a unique index that is not immediate and remote")
+        given = {**{k: v for k, v in view.options.items() if k == "strict"}, **given}
+    else:
+        given = {**{k: v for k, v in view.options.items() if k in _INHERITED}, **given}
+    given["maintenance"] = checked_maintenance(given).value
+    return given
+
+
+def _columns(statement: d.CreateIndex, view: View) -> list[str]:
+    for name, _ in statement.options:
+        if name not in KNOWN:
+            raise InvalidInput(
+                "unknown option of an index",
+                sqlstate="22023",
+                hint="known are " + ", ".join(KNOWN),
+                name=name,
+            )
+    if statement.where is not None or any(part.column is None for part in statement.parts):
+        raise Unsupported(
+            "a condition or an expression in an index of a view",
+            hint="put it into the view, or make a view of the view",
+        )
+    if not statement.nulls_distinct:
+        raise Unsupported("NULLS NOT DISTINCT in an index of a view")
+    known = {column.name for column in view.columns}
+    names = [part.column for part in statement.parts if part.column is not None]
+    for name in (*names, *statement.include):
+        if name not in known:
+            raise InvalidInput("column does not exist", sqlstate="42703", column=name)
+    return list(dict.fromkeys(names))
+
+
+def _require_unique(session: Session, name: str, schema: str) -> None:
+    """From here on no commit adds a second row of a key; were there some before?"""
+    index = session.host.catalog.expect(View, name, schema)
+    try:
+        with session.host.begin() as reader:
+            require_unique(reader, index)
+    except BaseException:
+        session.host.change_schema(lambda edit: edit.drop_view(index.id))
+        raise
+
+
+def drop_indexes(edit: Edit, view: View) -> None:
+    """The indexes of a view go with it."""
+    for user in edit.catalog.views_over(view.id):
+        if is_index(user) and user.reads == (view.id,):
+            edit.drop_view(user.id)

@@ -1,0 +1,108 @@
+"""Unique indexes of views: a change that would give a view two rows of one key is refused.
+
+The index is an immediate view whose state is in the order of its columns, so the rows of one key
+are one range. What a commit adds to it is worked out first, and every key that got a row is looked
+at with that. NULL is equal to nothing, as in PostgreSQL.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
+from belvedere.catalog.relation import CompiledView, compiled_view
+from belvedere.codec import accumulator
+from belvedere.errors import InvalidInput
+from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Writer
+from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.history.readers import OverlayReader
+from belvedere.types import Row
+from belvedere.views.stream import Noted
+
+UNIQUE = "unique"
+"""The option of an index that is unique: how many of its columns are the key."""
+
+
+class Unique:
+    """The participant of a unique index."""
+
+    checks = False  # seen to in `writes`, where it is known what is added
+
+    def __init__(self, catalog: Catalog, view: View, inner: Participant) -> None:
+        self._keys = _Keys(compiled_view(catalog, view.id))
+        self._inner = inner
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
+        return self._inner.locks(changes, reader)
+
+    def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
+        """Nothing is left to check."""
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        noted = Noted(writer)
+        self._inner.writes(changes, reader, noted)
+        if not noted.additions:
+            return
+        added = DerivedRows(reader)
+        for addition in noted.additions:
+            added.add(*addition)
+        states = dict(added.writes())
+        after = OverlayReader(reader, states, reader.position + 1, reader.catalog)
+        for state in states.values():
+            if state is not None:
+                self._keys.require_alone(state, after)
+
+
+def require_unique(reader: Reader, view: View) -> None:
+    """23505 when two rows of the index, as it is at `reader`, have one key."""
+    stored = compiled_view(reader.catalog, view.id)
+    keys = _Keys(stored)
+    before = b""
+    for state in _states(reader, stored.start, stored.end):
+        key, count = keys.of(state)
+        if key is not None:
+            start = stored.key.encode_prefix(key)
+            if count > 1 or start == before:
+                raise keys.duplicate(key)
+            before = start
+
+
+def _states(reader: Reader, start: bytes, end: bytes) -> Iterator[bytes]:
+    for batch in reader.scan(start, end):
+        for _, state in batch:
+            yield state
+
+
+class _Keys:
+    """The first columns of an index's rows."""
+
+    def __init__(self, stored: CompiledView) -> None:
+        self._stored = stored
+        self._width = int(stored.view.options[UNIQUE])
+
+    def of(self, state: bytes) -> tuple[Row | None, int]:
+        """The key, None where a NULL is in it, and how many rows are behind the state."""
+        payload, amounts = accumulator.decode(state)
+        key = self._stored.payload.decode(payload)[: self._width]
+        return (None if None in key else key), amounts[0]
+
+    def require_alone(self, state: bytes, reader: Reader) -> None:
+        key, count = self.of(state)
+        if key is None:
+            return
+        start, end = self._stored.key.prefix_range(key)
+        assert end is not None
+        found = sum(len(batch) for batch in reader.scan(start, end, limit=2))
+        if count > 1 or found > 1:
+            raise self.duplicate(key)
+
+    def duplicate(self, key: Row) -> InvalidInput:
+        view = self._stored.view
+        names = [column.name for column in view.columns[: self._width]]
+        return InvalidInput(
+            "duplicate key value violates unique constraint",
+            sqlstate="23505",
+            detail=f"key ({', '.join(names)}) = ({', '.join(map(str, key))}) is not unique",
+            constraint=view.name,
+        )
