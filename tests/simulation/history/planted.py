@@ -16,7 +16,7 @@ from belvedere import failpoints
 from tests.simulation.history.drivers import Outcome, crashed, interleaved, threaded
 from tests.simulation.history.events import READ_COMMITTED, SERIALIZABLE, SNAPSHOT
 
-SECONDS_MAX = 10.0
+SECONDS_MAX = 60.0
 Run = Callable[[int, Path, str], Outcome]
 """(seed, where, planted bug or '') -> the judged history."""
 
