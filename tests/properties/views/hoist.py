@@ -2,6 +2,7 @@
 
     python -m tests.properties.views.hoist                     all queries over tables, all files
     python -m tests.properties.views.hoist select1 --sample 50 --seed 7
+    python -m tests.properties.views.hoist --shard 3/20        every twentieth query, from the third
 
 A round is a stretch of a file between drops of its tables. Its tables come first, then a batch of
 its queries as views, immediate or deferred in turn, then the round's inserts, updates and deletes,
@@ -115,6 +116,28 @@ def sampled(found: Sequence[Round], count: int, rng: random.Random) -> list[Roun
         if queries:
             chosen.append(Round(one.schema, one.changes, queries))
     return chosen
+
+
+def sharded(found: Sequence[Round], part: int, parts: int) -> list[Round]:
+    """The rounds with every `parts`-th query, counted through all of them; shards make up all."""
+    chosen, number = [], 0
+    for one in found:
+        queries = {}
+        for query, width in one.queries.items():
+            if number % parts == part:
+                queries[query] = width
+            number += 1
+        if queries:
+            chosen.append(Round(one.schema, one.changes, queries))
+    return chosen
+
+
+def shard(text: str) -> tuple[int, int]:
+    """'3/20' as (2, 20)."""
+    part, _, parts = text.partition("/")
+    if not 1 <= int(part) <= int(parts):
+        raise argparse.ArgumentTypeError(f"no such part: {text}")
+    return int(part) - 1, int(parts)
 
 
 def run_round(one: Round, counts: Counts) -> None:
@@ -275,6 +298,7 @@ def main() -> int:
     parser.add_argument("--sample", type=int, help="queries of each file at most")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--tables", type=int, default=64, help="tables of a join at most")
+    parser.add_argument("--shard", type=shard, default=(0, 1), metavar="K/N", help="a part of all")
     options = parser.parse_args()
     place = corpus()
     if place is None:
@@ -286,6 +310,7 @@ def main() -> int:
             continue
         started, counts = time.monotonic(), Counts()
         found = [of_tables(one, options.tables) for one in rounds(path)]
+        found = sharded(found, *options.shard)
         if options.sample is not None:
             found = sampled(found, options.sample, random.Random(f"{options.seed}/{path.name}"))
         for one in found:

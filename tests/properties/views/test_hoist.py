@@ -8,7 +8,16 @@ from pathlib import Path
 import pytest
 
 from belvedere import failpoints
-from tests.properties.views.hoist import Counts, Round, of_tables, rounds, run_round, sampled
+from tests.properties.views.hoist import (
+    Counts,
+    Round,
+    of_tables,
+    rounds,
+    run_round,
+    sampled,
+    shard,
+    sharded,
+)
 from tests.slt.runner import corpus
 
 FILES = sorted((corpus() or Path("nowhere")).glob("*.test"))
@@ -43,6 +52,19 @@ def counted(*queries: str) -> Counts:
     counts = Counts()
     run_round(Round(ROUND.schema, ROUND.changes, dict.fromkeys(queries, 1)), counts)
     return counts
+
+
+def test_shards_make_up_all_queries() -> None:
+    queries = dict.fromkeys((f"SELECT {n} FROM t" for n in range(11)), 1)
+    both = [
+        Round(queries=dict(list(queries.items())[:4])),
+        Round(queries=dict(list(queries.items())[4:])),
+    ]
+    parts = [sharded(both, *shard(f"{k}/3")) for k in (1, 2, 3)]
+    found = [query for rounds_ in parts for one in rounds_ for query in one.queries]
+    assert sorted(found) == sorted(queries)
+    assert [sum(len(one.queries) for one in part) for part in parts] == [4, 4, 3]
+    assert sharded(both, *shard("1/1")) == both
 
 
 def test_right_views_are_counted() -> None:

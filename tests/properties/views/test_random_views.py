@@ -10,7 +10,7 @@ import pytest
 from belvedere import failpoints
 from tests.properties.views.cases import REGRESSIONS, load, random_case
 from tests.properties.views.hunt import breaks, check
-from tests.properties.views.law import Counts
+from tests.properties.views.law import STORES, Counts
 
 CASES = int(os.environ.get("BELVEDERE_LAW_CASES", "10"))
 VIEWS, STEPS = 6, 12
@@ -21,6 +21,16 @@ def test_views_equal_their_queries_after_every_transaction(number: int, seed: in
     counts = Counts()
     check(random_case(1_000 * seed + number, VIEWS, STEPS), counts)
     assert not counts.refused  # nothing that the generator makes lacks a delta
+
+
+@pytest.mark.parametrize("number", range(CASES))
+def test_the_law_holds_for_every_shape_on_every_store(number: int, seed: int) -> None:
+    """Long joins, towers and diamonds of views, sub-queries anywhere; one store after the other."""
+    counts = Counts()
+    case = random_case(10_000 * seed + number, VIEWS, STEPS, wide=True)
+    check(case, counts, store=STORES[number % len(STORES)])
+    assert not counts.refused
+    assert counts.states > 0
 
 
 @pytest.mark.parametrize("path", sorted(REGRESSIONS.glob("*.json")), ids=lambda path: path.stem)
