@@ -44,7 +44,7 @@ from belvedere.session.views import bind_definition
 from tests.pipeline.spark_faults import VIEWS, Owner, bag, environment, write_some
 
 DEFINITIONS = Definitions(bind_definition, compile_table_expression)
-DEADLINE_S = 300.0
+DEADLINE_S = 1800.0
 RECORDS = 40
 TASKS = 4
 NEWEST = "SELECT id, version FROM records"

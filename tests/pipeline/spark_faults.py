@@ -36,7 +36,7 @@ from belvedere.errors import Error
 from belvedere.pipeline.store import Store
 from belvedere.remote.client import is_reachable
 
-DEADLINE_S = 120.0
+DEADLINE_S = 600.0
 VIEWS = {
     "per_kind": "SELECT kind, count(*) AS n, sum(price) AS total FROM items GROUP BY kind",
     "joined": "SELECT i.id, k.name FROM items i JOIN kinds k ON k.id = i.kind WHERE i.price > 2",
