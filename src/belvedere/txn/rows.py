@@ -35,21 +35,35 @@ def update(
     `old_key` its key, if known."""
     if old_key is None:
         old_key = table.key_of(old)
-    encoded = _checked(table, new)
-    _lock_root(transaction, table, old_key, old)
     if value is None:
         value = transaction.get(old_key)
     new_key = old_key if table.same_key(old, new) else table.key_of(new)
     if old_key == new_key:
-        if table.table.foreign_keys:
-            _lock_root(transaction, table, new_key, new)
-        transaction.write(old_key, value, encoded)
+        replace(transaction, table, old_key, old, new, value)
         return
+    encoded = _checked(table, new)
+    _lock_root(transaction, table, old_key, old)
     _lock_root(transaction, table, new_key, new)
     if transaction.get(new_key) is not None:
         raise duplicate_key(table, new)
     transaction.write(old_key, value, None)
     transaction.write(new_key, None, encoded)
+
+
+def replace(
+    transaction: Transaction,
+    table: CompiledTable,
+    key: bytes,
+    old: Row,
+    new: Row,
+    value: bytes | None,
+) -> None:
+    """Replace a row, stored as `value`, by one with the same key."""
+    encoded = _checked(table, new)
+    _lock_root(transaction, table, key, old)
+    if table.table.foreign_keys:
+        _lock_root(transaction, table, key, new)
+    transaction.write(key, value, encoded)
 
 
 def delete(

@@ -22,11 +22,13 @@ from belvedere.execution import writes
 from belvedere.execution.direct.changes import compile_rules, narrower, widener
 from belvedere.execution.direct.context import Context
 from belvedere.execution.direct.dependence import walk
-from belvedere.execution.direct.source import tuple_source
+from belvedere.execution.direct.expressions import Writer
+from belvedere.execution.direct.source import Source, tuple_source
 from belvedere.execution.run import Services
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.txn import rows as stored_rows
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
@@ -43,6 +45,7 @@ class PointRun:
 PointRead = Callable[[Reader, PointRun], list[Row]]
 PointWrite = Callable[[Transaction, PointRun], int]
 FindKey = Callable[[Row], bytes | None]
+NewRow = Callable[[PointRun, Row], Row]
 
 _MORE = (
     e.ScalarSubquery,
@@ -178,14 +181,10 @@ def _update(catalog: Catalog, node: n.Update) -> PointWrite | None:
     if node.input.slots != tuple(column.slot for column in table.live):
         return None
     find = _find_key(catalog, node.input, values)
-    assigned = context.tuple_of([assignment.value for assignment in node.assignments])
-    ordinals = [assignment.ordinal for assignment in node.assignments]
-    finish, narrow, widen = (
-        compile_rules(context, table, node.rules),
-        narrower(table),
-        widener(table),
-    )
-    decode, checked = table.decode, bool(node.rules.generated or node.rules.checks)
+    make = _new_row(context, table, node)
+    if not _stays_alone(catalog, table, node):
+        return _moving(table, find, make)
+    decode, replace = table.decode, stored_rows.replace
 
     def write(transaction: Transaction, run: PointRun) -> int:
         key = find(run.parameters)
@@ -193,16 +192,57 @@ def _update(catalog: Catalog, node: n.Update) -> PointWrite | None:
         if stored is None:
             return 0
         old = decode(stored)
-        row = narrow(old)
-        new = list(row)
-        for ordinal, value in zip(ordinals, assigned(run)(row)):  # type: ignore[arg-type]
-            new[ordinal] = value
-        # NOT NULL alone is seen to when the row is stored.
-        done = finish(run)(new) if checked else tuple(new)  # type: ignore[arg-type]
-        writes.update(transaction, table, old, widen(done), stored)
+        replace(transaction, table, key, old, make(run, old), stored)  # type: ignore[arg-type]
         return 1
 
     return write
+
+
+def _moving(table: CompiledTable, find: FindKey, make: NewRow) -> PointWrite:
+    """Of an update that may change the key, or what foreign keys point at."""
+
+    def write(transaction: Transaction, run: PointRun) -> int:
+        key = find(run.parameters)
+        stored = None if key is None else transaction.get(key)
+        if stored is None:
+            return 0
+        old = table.decode(stored)
+        writes.update(transaction, table, old, make(run, old), stored)
+        return 1
+
+    return write
+
+
+def _stays_alone(catalog: Catalog, table: CompiledTable, node: n.Update) -> bool:
+    """Whether no assigned column is of the primary key or of one that others refer to."""
+    changed = {table.live[assignment.ordinal].slot for assignment in node.assignments}
+    changed |= {table.live[one.ordinal].slot for one in node.rules.generated}
+    pointed = {s for _, key in writes.referring(catalog, node.relation) for s in key.parent_columns}
+    return not changed & (pointed | set(table.table.primary_key))
+
+
+def _new_row(context: Context, table: CompiledTable, node: n.Update) -> NewRow:
+    """Stored row before to stored row after."""
+    source = Source()
+    writer = Writer(source, context.plan)
+    assigned = {one.ordinal: writer.value(one.value) for one in node.assignments}
+    parts, at = [], 0
+    for ordinal, text in sorted(assigned.items()):
+        parts += [f"*row[{at}:{ordinal}]", text] if at < ordinal else [text]
+        at = ordinal + 1
+    if at < len(table.live):
+        parts.append(f"*row[{at}:]")
+    made = source.row_function(tuple_source(parts))
+    finish, narrow, widen = (
+        compile_rules(context, table, node.rules),
+        narrower(table),
+        widener(table),
+    )
+    if node.rules.generated or node.rules.checks:
+        return lambda run, row: widen(finish(run)(list(made(run)(narrow(row)))))  # type: ignore[arg-type]
+    if len(table.live) < len(table.table.columns):
+        return lambda run, row: widen(made(run)(narrow(row)))
+    return lambda run, row: made(run)(row)
 
 
 def _delete(catalog: Catalog, node: n.Delete) -> PointWrite | None:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import chain
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index
@@ -132,8 +133,8 @@ def _got(run: Run, keys: list[bytes], decode: Callable[[bytes], Row]) -> Iterato
 
 def _by_ranges(ranges: RangesOf, decode: Callable[[bytes], Row], reverse: bool) -> Fetch:
     def fetch(run: Run, row: Row) -> Iterator[Row]:
-        for values in _scanned(run, ranges(run, row), reverse):
-            yield from map(decode, values)
+        batches = _scanned(run, ranges(run, row), reverse)
+        return chain.from_iterable(map(decode, values) for values in batches)
 
     return fetch
 
@@ -142,8 +143,11 @@ def _scanned(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[It
     """Values of the ranges, at first few at a time: most ranges are short, or not read to the
     end."""
     check, read = run.interrupt.check, run.memory.read
-    reader = run.reader
-    sizes = (run.wanted, *FIRST_ROWS) if 0 < run.wanted <= FIRST_ROWS[-1] else FIRST_ROWS
+    reader, wanted = run.reader, run.wanted
+    if not reverse and FIRST_ROWS[0] <= wanted <= FIRST_ROWS[-1]:
+        yield from _values(run, ranges, wanted)
+        return
+    sizes = (wanted, *FIRST_ROWS) if 0 < wanted <= FIRST_ROWS[-1] else FIRST_ROWS
     for start, end in ranges:
         for size in sizes:
             count, last = 0, start
@@ -161,6 +165,16 @@ def _scanned(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[It
                 run.interrupt.read(len(pairs))
                 read(len(pairs))
                 yield [value for _, value in pairs]
+
+
+def _values(run: Run, ranges: Iterable[KeyRange], batch_rows: int) -> Iterator[list[bytes]]:
+    """The same where it is known how many are wanted: keys are not needed to go on."""
+    noticed, read = run.interrupt.read, run.memory.read
+    for start, end in ranges:
+        for values in run.reader.scan_values(start, end, batch_rows=batch_rows):
+            noticed(len(values))
+            read(len(values))
+            yield values
 
 
 # -- indexes ---------------------------------------------------------------------------------------

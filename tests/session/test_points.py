@@ -1,0 +1,81 @@
+"""Updates of one row by its key: the short way gives what the usual way gives."""
+
+from __future__ import annotations
+
+import pytest
+
+from belvedere.interfaces.dbapi import Connection, connect
+from belvedere.interfaces.exceptions import IntegrityError
+
+SCHEMA = """
+CREATE TABLE parent (id integer PRIMARY KEY, code text UNIQUE, note text);
+CREATE TABLE child (id integer PRIMARY KEY, code text REFERENCES parent (code) ON UPDATE CASCADE);
+CREATE TABLE wide (
+    a integer, gone text, id integer PRIMARY KEY, b integer CHECK (b > 0),
+    doubled integer GENERATED ALWAYS AS (b * 2) STORED, c text NOT NULL);
+ALTER TABLE wide DROP COLUMN gone;
+INSERT INTO parent VALUES (1, 'x', 'first'), (2, 'y', 'second');
+INSERT INTO child VALUES (10, 'x'), (11, 'y');
+INSERT INTO wide (a, id, b, c) VALUES (1, 1, 5, 'one');
+"""
+
+
+@pytest.fixture
+def con() -> Connection:
+    made = connect(":memory:")
+    made.autocommit = True
+    made.execute(SCHEMA)
+    return made
+
+
+def twice(con: Connection, sql: str, *parameters: tuple[object, ...]) -> list[int]:
+    """The first call plans; from the second on the cached short way is taken."""
+    return [con.execute(sql, one).rowcount for one in parameters]
+
+
+def test_a_column_that_others_refer_to_takes_them_along(con: Connection) -> None:
+    sql = "UPDATE parent SET code = ? WHERE id = ?"
+    assert twice(con, sql, ("x1", 1), ("x2", 1), ("y2", 2), ("z", 3)) == [1, 1, 1, 0]
+    assert con.execute("SELECT * FROM child ORDER BY id").fetchall() == [(10, "x2"), (11, "y2")]
+
+
+def test_a_primary_key_moves_the_row(con: Connection) -> None:
+    sql = "UPDATE parent SET id = ?, note = ? WHERE id = ?"
+    assert twice(con, sql, (3, "n", 1), (4, "m", 3)) == [1, 1]
+    found = con.execute("SELECT id, note FROM parent ORDER BY id").fetchall()
+    assert found == [(2, "second"), (4, "m")]
+    with pytest.raises(IntegrityError) as taken:
+        con.execute(sql, (2, "n", 4))
+    assert taken.value.sqlstate == "23505"
+
+
+def test_dropped_generated_and_checked_columns(con: Connection) -> None:
+    sql = "UPDATE wide SET c = ?, b = ?, a = a + ? WHERE id = ?"
+    assert twice(con, sql, ("two", 6, 1, 1), ("three", 7, 10, 1)) == [1, 1]
+    assert con.execute("SELECT * FROM wide").fetchall() == [(12, 1, 7, 14, "three")]
+    for parameters, sqlstate in ((("x", -1, 0, 1), "23514"), ((None, 1, 0, 1), "23502")):
+        with pytest.raises(IntegrityError) as refused:
+            con.execute(sql, parameters)
+        assert refused.value.sqlstate == sqlstate
+    assert con.execute("SELECT * FROM wide").fetchall() == [(12, 1, 7, 14, "three")]
+
+
+def test_a_dropped_column_alone_keeps_places(con: Connection) -> None:
+    con.execute("CREATE TABLE t (x text, gone int, id int PRIMARY KEY, y text, z text)")
+    con.execute("ALTER TABLE t DROP COLUMN gone")
+    con.execute("INSERT INTO t VALUES ('x', 1, 'y', 'z')")
+    sql = "UPDATE t SET y = ? WHERE id = ?"
+    assert twice(con, sql, ("y1", 1), ("y2", 1)) == [1, 1]
+    assert con.execute("SELECT * FROM t").fetchall() == [("x", 1, "y2", "z")]
+
+
+@pytest.mark.parametrize("limit", [1, 63, 64, 100, 1000, 2000])
+def test_a_limit_reads_as_many_rows_as_are_there(con: Connection, limit: int) -> None:
+    """Scans that know how many rows are wanted go in batches of that size."""
+    con.execute("CREATE TABLE n (id int PRIMARY KEY, odd boolean)")
+    con.execute("INSERT INTO n SELECT i, i % 2 = 1 FROM generate_series(1, 1500) AS g(i)")
+    for _ in range(2):
+        found = con.execute("SELECT id FROM n WHERE id > ? ORDER BY id LIMIT ?", (10, limit))
+        assert [row[0] for row in found.fetchall()] == list(range(11, 1501))[:limit]
+        found = con.execute("SELECT id FROM n WHERE id > ? AND odd ORDER BY id LIMIT ?", (3, limit))
+        assert [row[0] for row in found.fetchall()] == list(range(5, 1501, 2))[:limit]
