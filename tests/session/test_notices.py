@@ -53,7 +53,8 @@ def test_refresh_of_a_deferred_view_says_nothing(con: belvedere.Connection) -> N
         ("DROP SCHEMA IF EXISTS nosuch", 'schema "nosuch" does not exist, skipping'),
         ("CREATE TABLE IF NOT EXISTS fresh (a int)", None),
         ("CREATE INDEX IF NOT EXISTS fresh ON t (a)", None),
-        ("DROP TABLE IF EXISTS t CASCADE", None),
+        ("DROP TABLE IF EXISTS t CASCADE", 'drop cascades to materialized view "v"'),
+        ("DROP MATERIALIZED VIEW v", None),
     ],
 )
 def test_what_is_left_undone_is_said(

@@ -195,7 +195,6 @@ def test_cascade_takes_views_on_views_along(store: Store) -> None:
             "recursive query",
         ),
         ("SELECT id FROM t LIMIT 1", "limit without order by"),
-        ("SELECT name FROM belvedere.settings", "system table"),
     ],
 )
 def test_what_has_no_delta_is_refused_by_name(store: Store, query: str, construct: str) -> None:
@@ -203,6 +202,26 @@ def test_what_has_no_delta_is_refused_by_name(store: Store, query: str, construc
         store.run(f"CREATE MATERIALIZED VIEW v AS {query}")
     assert found.value.facts["construct"] == construct
     assert store.db.catalog.views == ()
+
+
+@pytest.mark.parametrize("strict", ["", "WITH (strict = false)"])
+@pytest.mark.parametrize(
+    ("query", "construct"),
+    [
+        ("SELECT name FROM belvedere.settings", "system table"),
+        ("SELECT g FROM t FOR UPDATE", "row locks"),
+        ("SELECT g FROM t WITH NO DATA", "no data"),
+        ("SELECT ARRAY[g] AS a FROM t", "array column"),
+    ],
+)
+def test_what_no_form_of_a_view_can_have_is_refused_by_name(
+    store: Store, query: str, construct: str, strict: str
+) -> None:
+    error = refused(store, f"CREATE MATERIALIZED VIEW none {strict} AS {query}", "0A000")
+    assert isinstance(error, Unsupported)
+    assert construct in error.message
+    assert "strict" not in (error.hint or "")
+    assert store.db.catalog.find("none") is None
 
 
 def test_an_error_in_an_immediate_view_fails_the_write(store: Store) -> None:

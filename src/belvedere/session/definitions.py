@@ -31,7 +31,7 @@ from belvedere.execution.direct.compile import compile_plan
 from belvedere.session import indexes, rewrite, verify, view_indexes, views
 from belvedere.session.alter import alter, alter_table
 from belvedere.session.dependents import keep_plain_views
-from belvedere.session.notices import skipped, tell
+from belvedere.session.notices import cascaded, skipped, tell
 from belvedere.session.result import Result
 from belvedere.session.schemas import create_schema, drop_schema
 from belvedere.session.sequences import (
@@ -91,8 +91,11 @@ def run_definition(session: Session, statement: Any) -> Result:
                 session, "ALTER SEQUENCE", lambda edit: alter_sequence(session, edit, statement)
             )
         case d.Drop():
-            tag = f"DROP {statement.kind.upper()}"
-            return _changed(session, tag, lambda edit: drop(edit, statement))
+            tag, before = f"DROP {statement.kind.upper()}", session.catalog
+            result = _changed(session, tag, lambda edit: drop(edit, statement))
+            for notice in cascaded(before, session.catalog, statement):
+                tell(session, notice)
+            return result
         case d.Truncate():
             return _truncate(session, statement)
         case d.CreateTableAs():

@@ -45,6 +45,14 @@ class Notices:
         return list(self.kept)[-new:] if new else []
 
 
+def cascaded(before: Catalog, after: Catalog, statement: d.Drop) -> list[str]:
+    """The views that went with what was dropped."""
+    named = {name.name for name in statement.names}
+    left = {view.id for view in after.views}
+    gone = [view.name for view in before.views if view.id not in left and not view.part]
+    return [f'drop cascades to materialized view "{name}"' for name in gone if name not in named]
+
+
 def skipped(catalog: Catalog, statement: Any) -> list[str]:
     """What IF NOT EXISTS and IF EXISTS of a definition leave undone."""
     match statement:

@@ -26,7 +26,6 @@ from belvedere.sql.statements import DataPlan
 from belvedere.views import stream
 from belvedere.views.backfill import Build
 from belvedere.views.build import LATER, STAGED, filled_later
-from belvedere.views.core import refused
 from belvedere.views.flip import switch
 from belvedere.views.form import form_of
 from belvedere.views.index_rule import is_index
@@ -94,8 +93,7 @@ def create_view(
             return _await_built(session, statement)
         if statement.or_replace:
             return replace_view(session, statement)
-    if any(isinstance(node, n.VirtualScan) for node in transform.walk(statement.plan)):
-        raise refused("system table", "its rows are not in the log")
+    _require_kept_rows(statement)
     state.rollback()
     options = dict(statement.options)
     with session.host.watched(_build(session, name, statement.plan)):
@@ -109,6 +107,22 @@ def create_view(
             reads=views_named(session.catalog, statement.query),
         )
     return Result("CREATE MATERIALIZED VIEW")
+
+
+def _require_kept_rows(statement: d.CreateMaterializedView) -> None:
+    """What no form of a view can have."""
+    for node in transform.walk(statement.plan):
+        if isinstance(node, n.VirtualScan):
+            raise Unsupported(
+                "system table in a materialized view", detail="its rows are not in the log"
+            )
+        if isinstance(node, n.Lock):
+            raise Unsupported("row locks in a materialized view", hint="leave out FOR UPDATE")
+    if not statement.with_data:
+        raise Unsupported(
+            "a materialized view with no data",
+            hint="WITH (backfill = 'later') leaves the filling to `belvedere pipeline backfill`",
+        )
 
 
 def _build(session: Session, name: str, plan: n.Node) -> Build:

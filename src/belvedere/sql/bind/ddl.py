@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table, View
-from belvedere.errors import InvalidInput
+from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import columns_of, walk
 from belvedere.sql import definitions as d
@@ -278,7 +278,9 @@ def _columns(plan: n.Node, tree: QueryForm) -> tuple[d.ViewColumn, ...]:
         if name in names[:i]:
             raise InvalidInput("column specified more than once", sqlstate="42701", column=name)
         if plan.fields[i].type.kind is Kind.ARRAY:
-            raise InvalidInput("array column", sqlstate="0A000", column=name)
+            raise Unsupported(
+                "array column", hint="make it text, with array_to_string", column=name
+            )
     return tuple(d.ViewColumn(name, field.type) for name, field in zip(names, plan.fields))
 
 
