@@ -25,6 +25,7 @@ from tests.views.sql import Store, opened
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
 LARGE = "SELECT id, g FROM t WHERE v > 1"
+NAMED = "SELECT d.name, count(*) AS c, sum(t.v) AS s FROM t JOIN d ON d.id = t.g GROUP BY d.name"
 PAIRS = "SELECT a.g, b.v FROM t a JOIN t b ON a.id = b.id"
 
 
@@ -46,6 +47,15 @@ def loaded(store: Store, rows: int) -> None:
     store.run(f"INSERT INTO t SELECT i, i % 50, i % 7 FROM generate_series(1, {rows}) AS s(i)")
 
 
+def with_names(store: Store) -> None:
+    """A table that rows of `t` are joined with by its key, and the index which that asks for."""
+    store.run(
+        "CREATE TABLE d (id int PRIMARY KEY, name text)",
+        "INSERT INTO d SELECT i, 'n' || i % 9 FROM generate_series(0, 40) AS s(i)",
+        "CREATE INDEX ON t (g)",
+    )
+
+
 def nothing_is_left(store: Store, before: set[int]) -> None:
     live = {i for i, o in store.db.catalog.objects.items() if not getattr(o, "dropped_at", 0)}
     assert live == before
@@ -62,8 +72,10 @@ def test_views_of_one_table_are_filled_by_one_scan(
         NewView("totals", TOTALS),
         NewView("later", TOTALS, Maintenance.DEFERRED),
         NewView("large", LARGE),
+        NewView("named", NAMED),
         NewView("pairs", "SELECT count(*) AS c FROM t a JOIN t b ON a.id = b.id"),
     ]
+    with_names(store)
     build, filled = Build(), []
     backfilled = store.db._backfill
 
@@ -74,10 +86,26 @@ def test_views_of_one_table_are_filled_by_one_scan(
     monkeypatch.setattr(store.db, "_backfill", noted)
     with store.db.watched(build):
         store.db.create_views(wanted)
-    assert {"totals", "later", "large"} in filled
+    assert {"totals", "later", "large", "named"} in filled
     assert set(store.verified().values()) == {True}
     store.run("INSERT INTO t VALUES (0, 1, 1)")
     assert set(store.verified().values()) == {True}
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM t UNION ALL SELECT 5",
+        "SELECT count(*) AS n, sum(id) AS s FROM (SELECT id FROM t UNION ALL VALUES (5)) AS x",
+        "SELECT id, g FROM t UNION ALL SELECT t.id, length(d.name) FROM t JOIN d ON d.id = t.g",
+        "SELECT id FROM t UNION ALL SELECT id FROM d",
+        NAMED,
+    ],
+)
+def test_every_branch_is_filled(store: Store, query: str) -> None:
+    with_names(store)
+    store.run(f"CREATE MATERIALIZED VIEW v AS {query}")
+    assert store.verified() == {"v": True}
 
 
 @pytest.mark.parametrize("query", [TOTALS, PAIRS, LARGE])
@@ -179,6 +207,8 @@ def write(_, rows, expected):
     other.execute(f"DELETE FROM t WHERE id = {rows + 1}")
     other.execute(f"UPDATE t SET g = 99, v = 6 WHERE id IN ({rows - 1}, {rows + 2})")
     other.execute(f"INSERT INTO t VALUES ({-rows}, 1, 5)")
+    other.execute("UPDATE d SET name = name || 'x' WHERE id % 3 = 0")
+    other.execute("DELETE FROM d WHERE id % 5 = 0")
 
 session.on_progress = write
 session.execute(sys.argv[2])
@@ -198,6 +228,7 @@ def test_a_killed_create_leaves_nothing(tmp_path: Path, point: str) -> None:
     path = tmp_path / "shop.db"
     with opened(path) as store:
         loaded(store, 10_000)
+        with_names(store)
         before = set(store.db.catalog.objects)
     killed(path, f"CREATE MATERIALIZED VIEW v AS {TOTALS}", point)
     with opened(path) as store:
@@ -210,6 +241,7 @@ def test_a_view_serves_until_what_replaces_it_is_ready(tmp_path: Path, point: st
     path = tmp_path / "shop.db"
     with opened(path) as store:
         loaded(store, 10_000)
+        with_names(store)
         store.run("CREATE MATERIALIZED VIEW v AS SELECT max(id) AS m FROM t")
         before = set(store.db.catalog.objects)
     killed(path, f"CREATE OR REPLACE MATERIALIZED VIEW v AS {TOTALS}", point)
@@ -219,12 +251,13 @@ def test_a_view_serves_until_what_replaces_it_is_ready(tmp_path: Path, point: st
         assert store.verified() == {"v": True}
 
 
-@pytest.mark.parametrize("query", [TOTALS, LARGE])
+@pytest.mark.parametrize("query", [TOTALS, LARGE, NAMED])
 def test_a_fill_that_was_killed_can_go_on(tmp_path: Path, query: str, small_steps: None) -> None:
     """From the step it had reached, at the position it began at, though rows changed since."""
     path = tmp_path / "shop.db"
     with opened(path) as store:
         loaded(store, 10_000)
+        with_names(store)
     killed(path, f"CREATE MATERIALIZED VIEW v AS {query}", "backfill.chunk=kill@2")
     failpoints.arm("backfill.chunk", "raise@2")  # there are three steps: one is left
     try:

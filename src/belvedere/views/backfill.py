@@ -2,9 +2,10 @@
 
     1  the position s of a snapshot is written as the watermark of each view: from here on the log
        keeps what they will need
-    2  the tables are read at s. Views that take the rows of one table each by itself are filled
-       together, in one walk of the table: after some rows what was added up so far is written,
-       with the place in the table, as one batch. Other views are worked out as a whole
+    2  the tables are read at s. Views that take the rows of one table each by itself (with rows of
+       others by their keys) are filled together, in one walk of the table: after some rows what
+       was added up so far is written, with the place in the table, as one batch. Other views are
+       worked out as a whole
     3  the caller catches up from the log and lets the views be read
 
 A walk that was cut short by the death of the process can go on: the table as of s is its newest
@@ -22,11 +23,12 @@ from belvedere import failpoints
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_table
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
-from belvedere.txn.border import CommitProtocol, Reader
+from belvedere.txn.border import CommitProtocol, Get, Reader
 from belvedere.txn.commit.batch import DerivedRows
 from belvedere.views.group import Keeps, Recorder, state_rows
 from belvedere.views.keep import Nothing
 from belvedere.views.maintain import Maintainer
+from belvedere.views.quick import Remembered
 from belvedere.views.summing import Sums
 from belvedere.views.watermarks import place_key, watermark, watermark_write
 
@@ -108,7 +110,10 @@ def _walk(
 ) -> None:
     """One walk of a table for several views, from where the first of them is."""
     compiled = compiled_table(reader.catalog, table)
-    steps = [_Filling(commits, view, keeper.maintainer(reader.catalog, view)) for view in views]
+    get = Remembered(reader.get).__getitem__
+    steps = [
+        _Filling(commits, view, keeper.maintainer(reader.catalog, view), get) for view in views
+    ]
     begun = {step.begun for step in steps}
     if len(begun) > 1:  # views of several builds: each walks by itself
         for view in views:
@@ -135,15 +140,18 @@ def _walk(
 class _Filling:
     """One view on a walk."""
 
-    def __init__(self, commits: CommitProtocol, view: View, maintainer: Maintainer) -> None:
+    def __init__(
+        self, commits: CommitProtocol, view: View, maintainer: Maintainer, get: Get
+    ) -> None:
         self._commits = commits
+        self._get = get
         self._view = view
         self._maintainer = maintainer
         self.sums: Sums = {}
         self.begun = place_of(commits_reader(commits), view.id)
 
     def add(self, values: list[bytes]) -> None:
-        self._maintainer.sum_rows(values, self.sums)
+        self._maintainer.sum_rows(values, self._get, self.sums)
 
     def write(self, following: bytes | None) -> None:
         """Add what was added up to what is stored. Nobody else writes a view that is being built,

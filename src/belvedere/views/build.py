@@ -92,6 +92,8 @@ def fill_index(
 def _entries(
     participant: RekeyParticipant, values: Iterable[bytes], reader: Reader
 ) -> Iterable[Write]:
+    if not participant.unique:  # keys hold the primary key: nothing to collide with
+        return [entry for value in values if (entry := participant.entry(value)) is not None]
     mine: dict[bytes, bytes] = {}
     for value in values:
         entry = participant.entry(value)

@@ -15,11 +15,11 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.codec import accumulator, keyspace
-from belvedere.txn.border import Alone, LockRequest, ParticipantsFor, Reader, RowChange, Writer
+from belvedere.txn.border import Alone, Get, LockRequest, ParticipantsFor, Reader, RowChange, Writer
 from belvedere.views.compile import Compiled
 from belvedere.views.grouping import entries, entry_function
 from belvedere.views.kept import Kept
-from belvedere.views.quick import Quick
+from belvedere.views.quick import Quick, Remembered
 from belvedere.views.single import single_function
 from belvedere.views.source import Step, Weighted
 from belvedere.views.sources import source_of
@@ -52,7 +52,6 @@ class Maintainer:
         self._add_up = adder(view.amounts)
         self._add_changes = change_adder(view.amounts)
         self._indexes = indexes
-        self.table = self._only_table(view)
         self._emptied: set[bytes] = set()  # by the planted bug `view_group_stays_gone` alone
 
     # -- as a participant ---------------------------------------------------------------------
@@ -113,20 +112,17 @@ class Maintainer:
         self._add_up(sums, entries(self._entry_of, rows))
         self.write_sums(sums, writer)
 
-    def _only_table(self, view: View) -> int | None:
+    @property
+    def table(self) -> int | None:
         """The table whose rows, each by itself, make the view; None where it takes more."""
-        if len(set(view.inputs)) != 1:
-            return None
-        changed = RowChange(keyspace.row_prefix(view.inputs[0]), None, b"")
-        covered = self._quick.covers([changed]) and changed.key in self._quick.legs
-        return view.inputs[0] if covered else None
+        return self._quick.driving
 
-    def sum_rows(self, values: Sequence[bytes], sums: Sums) -> None:
-        """Add rows of the only table to sums: a part of `fill`."""
+    def sum_rows(self, values: Sequence[bytes], get: Get, sums: Sums) -> None:
+        """Add rows of that table to sums: a part of `fill`. `get` finds their partners."""
         assert self.table is not None
         changes = [(b"", None, value, 0) for value in values]
         for leg in self._quick.legs[keyspace.row_prefix(self.table)]:
-            self._add_changes(sums, leg, changes, _nothing)  # type: ignore[arg-type]
+            self._add_changes(sums, leg, changes, get)  # type: ignore[arg-type]
 
     @property
     def reads_state(self) -> bool:
@@ -144,9 +140,10 @@ class Maintainer:
             by_table: dict[bytes, list[RowChange]] = {}
             for change in changes:
                 by_table.setdefault(change[0][:PREFIX], []).append(change)
+            get = Remembered(reader.get).__getitem__
             for prefix, mine in by_table.items():
                 for leg in self._quick.legs.get(prefix, ()):
-                    self._add_changes(sums, leg, mine, reader.get)
+                    self._add_changes(sums, leg, mine, get)
             return sums
         step = Step(changes, reader, self._indexes, after)
         self._add_up(sums, entries(self._entry_of, self._source.delta(step)))
@@ -171,7 +168,3 @@ class Maintainer:
         for key, (payload, amounts) in additions.items():
             if any(amounts):
                 writer.add(key, payload, tuple(amounts))
-
-
-def _nothing(key: bytes) -> None:
-    raise AssertionError("a row of a view's only table needs no other")

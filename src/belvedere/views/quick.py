@@ -28,7 +28,7 @@ from belvedere.execution.direct.source import Source
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.txn.border import RowChange
+from belvedere.txn.border import Get, RowChange
 from belvedere.types import Row
 from belvedere.views.core import Expressions, Leaf
 from belvedere.views.delta import Term, terms_of
@@ -39,7 +39,7 @@ from belvedere.views.source import nothing_run
 from belvedere.views.tree import Core, Tree
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
-Get = Callable[[bytes], bytes | None]
+REMEMBERED_MAX = 50_000
 Entry = tuple[Row, Amounts]
 
 
@@ -67,6 +67,21 @@ class Leg:
     sole: bool
 
 
+class Remembered(dict[bytes, bytes | None]):
+    """What a reader said of keys: partners of many rows are read once each, up to so many of them
+    at a time. Its `__getitem__` is a Get."""
+
+    def __init__(self, get: Get) -> None:
+        super().__init__()
+        self._get = get
+
+    def __missing__(self, key: bytes) -> bytes | None:
+        if len(self) >= REMEMBERED_MAX:
+            self.clear()
+        value = self[key] = self._get(key)
+        return value
+
+
 class Quick:
     """The legs of a tree. `legs` are those of each table, by the prefix of its keys."""
 
@@ -88,6 +103,16 @@ class Quick:
         if not isinstance(self._tree, Core):
             return {}
         return _legs(self._catalog, self._tree, self._group)
+
+    @property
+    def driving(self) -> int | None:
+        """The table whose rows, each by itself, make all rows of the view: it has a leg in every
+        branch. None where it takes more."""
+        if not self._branches:
+            return None
+        everywhere = frozenset.intersection(*self._branches)
+        found = sorted(prefix for prefix in everywhere if prefix in self.legs)
+        return int.from_bytes(found[0][1:]) if found else None
 
     def covers(self, changes: Sequence[RowChange]) -> bool:
         """Whether every change can go by its leg: in no branch two tables change together."""

@@ -66,7 +66,7 @@ class RekeyParticipant:
         self._where = compile_expression(catalog, table, index.where) if index.where else None
         types = [table.columns[slot].type for slot in self._rest] + list(self._index.key.types)
         self._disguised = any(may_look_different(type_) for type_ in types)
-        self._unique = index.unique
+        self.unique = index.unique
         self._key_width = len(self._index.key.columns)
         slots = [part.slot for part in index.parts if part.slot is not None]
         self._project: Callable[[bytes], Row] | None = None
@@ -112,7 +112,7 @@ class RekeyParticipant:
                 writer.delete(old[0])
             if new is not None:
                 added.append(new)
-        if self._unique:
+        if self.unique:
             self._require_unique(added, removed, reader)
         for key, value in added:
             writer.put(key, value)
@@ -120,7 +120,7 @@ class RekeyParticipant:
     def alone(self, prefix: bytes) -> Alone | None:
         if prefix != self._prefix:
             return None
-        entry, unique = self.entry, self._unique
+        entry, unique = self.entry, self.unique
         project = None if self._disguised else self._project
 
         def alone(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
@@ -160,7 +160,7 @@ class RekeyParticipant:
             parts = tuple([pick(row) for pick in self._values])
             stored = parts + tuple([row[slot] for slot in self._rest])
         index = self._index
-        if self._unique:
+        if self.unique:
             parts = stored[: index.parts]
             if not (index.index.nulls_distinct and None in parts):
                 return index.unique_key.encode(parts), index.layout.encode(stored)

@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from belvedere.codec.compile import compile_function
-from belvedere.txn.border import RowChange
+from belvedere.txn.border import Get, RowChange
 from belvedere.types import Row
 from belvedere.views.linear import Amounts
-from belvedere.views.quick import Get, Leg
+from belvedere.views.quick import Leg
 
 Sums = dict[Row, list[int]]
 Found = Iterable[tuple[Row, Amounts, int]]
