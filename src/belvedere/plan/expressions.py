@@ -34,6 +34,11 @@ class Literal:
     value: Any
     type: SqlType
 
+    def __hash__(self) -> int:
+        """Arrays are lists, which have no hash of their own."""
+        value = tuple(self.value) if isinstance(self.value, list) else self.value
+        return hash((value, self.type))
+
 
 @dataclass(frozen=True, slots=True)
 class Parameter:

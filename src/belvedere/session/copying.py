@@ -213,8 +213,11 @@ def _copy_out(session: Session, transaction: Transaction, statement: s.Copy) -> 
     records = ([None if v is None else form(v) for form, v in zip(formatters, row)] for row in rows)
     if statement.path is None:
         return Result("COPY", affected=textfile.write(session.door_output(), style, names, records))
+    path = statement.path
     try:
-        with Path(statement.path).open("w", encoding="utf-8", newline="") as out:
+        with Path(path).open("w", encoding="utf-8", newline="") as out:
             return Result("COPY", affected=textfile.write(out, style, names, records))
+    except FileNotFoundError as error:
+        raise InvalidInput("directory does not exist", sqlstate="58P01", path=path) from error
     except OSError as error:
         raise Unavailable("file cannot be written", sqlstate="58030", detail=str(error)) from error

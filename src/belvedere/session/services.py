@@ -48,6 +48,10 @@ class SessionServices:
             raise InvalidInput("lastval is not yet defined in this session", sqlstate="55000")
         return self._latest
 
+    def forget_sequences(self) -> None:
+        self._last.clear()
+        self._latest = None
+
     def set_value(self, sequence: int, value: int, called: bool) -> int:
         found = self._sequence(sequence)
         if not found.minimum <= value <= found.maximum:

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import datetime
 import difflib
+import functools
+import importlib.resources
 import re
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from belvedere.errors import InvalidInput
+from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.choose import Tier
 from belvedere.plan.values.datetimes import format_offset, session_zone_named, zone_text
 from belvedere.session.freshness import parse_freshness
@@ -110,8 +112,25 @@ def _zone_text(text: str) -> str:
 
 
 def _only(*values: str) -> Callable[[str], str]:
+    """A setting of which there are only these values here: others are refused by name."""
     known = {value.lower(): value for value in values}
-    return lambda text: str(one_of("value", known, text.strip("'\"")))
+
+    def parse(text: str) -> str:
+        word = text.strip("'\"")
+        if word.lower() not in known:
+            raise Unsupported("value of setting", value=word, hint=f"use {values[0]}")
+        return known[word.lower()]
+
+    return parse
+
+
+def duration_text(text: str) -> str:
+    """A time as SHOW has it: in the largest unit that it is a whole number of."""
+    count = duration_ms(text)
+    if count == 0:
+        return "0"
+    unit = next(one for one in ("d", "h", "min", "s", "ms") if count % _UNITS_MS[one] == 0)
+    return f"{count // int(_UNITS_MS[unit])}{unit}"
 
 
 def _names(text: str) -> tuple[str, ...]:
@@ -136,9 +155,24 @@ SETTINGS = {
         Setting("application_name", "", str, "the name the client gave itself"),
         Setting("timezone", "UTC", _time_zone, "of TIMESTAMP WITH TIME ZONE"),
         Setting("datestyle", "ISO, MDY", _only("ISO, MDY", "ISO"), "how dates are written"),
-        Setting("intervalstyle", "postgres", _only("postgres"), "how intervals are written"),
-        Setting("client_encoding", "UTF8", _only("UTF8", "UTF-8", "unicode"), "of text"),
-        Setting("standard_conforming_strings", "on", _only("on"), "backslashes are plain"),
+        Setting(
+            "intervalstyle",
+            "postgres",
+            _only("postgres"),
+            "how intervals are written",
+        ),
+        Setting(
+            "client_encoding",
+            "UTF8",
+            _only("UTF8", "UTF-8", "unicode"),
+            "of text",
+        ),
+        Setting(
+            "standard_conforming_strings",
+            "on",
+            _only("on"),
+            "backslashes are plain",
+        ),
         Setting("extra_float_digits", "1", int, "accepted and ignored: floats are exact"),
         Setting("client_min_messages", "notice", str, "which notices are sent"),
         Setting("row_security", "off", boolean, "accepted; there is none"),
@@ -180,6 +214,8 @@ class Settings:
         parsed = setting.parse(value)
         if setting.name == "timezone":
             value = _zone_text(value)
+        elif setting.parse is duration_ms:
+            value = duration_text(value)
         kept = self._local if local else self._before
         kept.setdefault(setting.name, self._texts[setting.name])
         self._put(setting.name, value, parsed)
@@ -210,10 +246,19 @@ class Settings:
         self._local, self._before = {}, {}
 
 
+@functools.cache
+def postgres_settings() -> frozenset[str]:
+    """What PostgreSQL has: a setting missing here is then named as missing, not as unknown."""
+    file = importlib.resources.files("belvedere.session") / "postgres_settings.txt"
+    return frozenset(file.read_text().split())
+
+
 def known(name: str) -> Setting:
     setting = SETTINGS.get(name.lower())
     if setting is not None:
         return setting
+    if name.lower() in postgres_settings():
+        raise Unsupported("setting", name=name.lower())
     near = difflib.get_close_matches(name.lower(), SETTINGS, n=3)
     raise InvalidInput(
         "unrecognized configuration parameter",

@@ -238,6 +238,18 @@ def _deallocate(session: Session, statement: s.Deallocate, _: Sequence[Any]) -> 
     return Result("DEALLOCATE")
 
 
+def _discard(session: Session, statement: s.Discard, _: Sequence[Any]) -> Result:
+    """What a session keeps for itself; plans are shared, and follow the catalog anyway."""
+    if statement.what == "all":
+        if session.transactions.explicit:
+            raise InvalidInput("discard all cannot run inside a transaction", sqlstate="25001")
+        session.settings.reset("all")
+        session.prepared.clear()
+    if statement.what in ("all", "sequences"):
+        session.services.forget_sequences()
+    return Result("DISCARD")
+
+
 # -- the rest --------------------------------------------------------------------------------------
 
 
@@ -298,6 +310,7 @@ _HANDLERS: dict[type, Handler] = {
     s.Prepare: _prepare,
     s.Execute: _execute,
     s.Deallocate: _deallocate,
+    s.Discard: _discard,
     s.Analyze: _analyze,
     s.Vacuum: _analyze,
     s.Reindex: _reindex,

@@ -134,6 +134,12 @@ class Execute(msgspec.Struct, frozen=True):
     parameters: tuple[SqlType, ...] = ()
 
 
+class Discard(msgspec.Struct, frozen=True):
+    """`what`: all, plans, sequences, temp or temporary."""
+
+    what: str
+
+
 class Deallocate(msgspec.Struct, frozen=True):
     """None: ALL."""
 
@@ -202,6 +208,7 @@ Utility = (
     | Prepare
     | Execute
     | Deallocate
+    | Discard
     | Explain
     | Copy
     | Analyze

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from belvedere.execution.duck.lower import Lowering
 
 _ARGUMENT = re.compile(r"(?<![\w'])_(\d+)\b")
+_LISTS = frozenset({"array_agg", "string_agg", "json_agg"})
 _MARKED = re.compile(r"\[\[(.*?)\((.*)\)\]\]", re.DOTALL)
 
 
@@ -128,7 +129,10 @@ def _aggregate(
     arguments = [inputs.column(argument) for argument in call.arguments]
     if call.distinct:
         require_groupable(sql_type for _, sql_type in arguments)
-    order = f" ORDER BY {inputs.keys(call.order_by)}" if call.order_by else ""
+    keys = call.order_by
+    if call.distinct and not keys and call.function.name in _LISTS:
+        keys = (e.SortKey(call.arguments[0]),)  # PostgreSQL sorts to find what is distinct
+    order = f" ORDER BY {inputs.keys(keys)}" if keys else ""
     after = ""
     if call.filter is not None:
         after = f" FILTER (WHERE {inputs.column(call.filter)[0]})"

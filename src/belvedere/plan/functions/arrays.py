@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import bisect
 from collections.abc import Callable
 from typing import Any
 
+from belvedere.errors import Unsupported
 from belvedere.plan.functions.casts import formatter
 from belvedere.plan.functions.comparison import element_key
 from belvedere.plan.functions.composing import unspecialized
 from belvedere.plan.functions.function import UDF, Function, Types, scalar, set_returning, stable
 from belvedere.plan.values.failures import bad_argument
+from belvedere.plan.values.numbers import INT4_MAX
 from belvedere.types import SqlType
 
 Values = list[Any]
 # The most elements PostgreSQL puts into an array.
 _SIZE_MAX = 134_217_727
+_DIMENSIONS_MAX = 6
 
 
 def append(values: Values | None, value: Any) -> Values:
@@ -124,12 +128,39 @@ def reverse(values: Values) -> Values:
     return values[::-1]
 
 
-def sort(values: Values) -> Values:
-    return sorted(values, key=element_key)
+def sort(values: Values, descending: bool = False, nulls_first: bool | None = None) -> Values:
+    first = descending if nulls_first is None else nulls_first
+    nulls = [value for value in values if value is None]
+    found = sorted((v for v in values if v is not None), key=element_key, reverse=descending)
+    return nulls + found if first else found + nulls
+
+
+def bucket(value: Any, thresholds: Values) -> int:
+    """width_bucket by sorted thresholds: how many of them the value has reached."""
+    if None in thresholds:
+        raise bad_argument("thresholds array must not contain nulls", "22004")
+    return bisect.bisect_right(thresholds, element_key(value), key=element_key)
 
 
 def unnest(values: Values) -> Values:
     return values
+
+
+def fill_from(value: Any, dimension: Values | None, bounds: Values | None) -> Values:
+    if dimension is None or bounds is None or None in dimension or None in bounds:
+        raise bad_argument("dimension array or low bound array cannot be null", "22004")
+    if len(dimension) > _DIMENSIONS_MAX:
+        raise bad_argument("number of array dimensions exceeds the maximum allowed", "54000")
+    if len(dimension) != len(bounds):
+        raise bad_argument("wrong number of array subscripts", "2202E")
+    if len(dimension) > 1:
+        raise Unsupported("arrays of more than one dimension are not supported")
+    filled = fill(value, dimension)
+    if filled and bounds[0] + len(filled) > INT4_MAX:
+        raise bad_argument("array lower bound is too large", "54000")
+    if filled and bounds != [1]:
+        raise Unsupported("arrays with other lower bounds than 1 are not supported")
+    return filled
 
 
 def fill(value: Any, dimension: Values | None) -> Values:
@@ -180,8 +211,8 @@ def to_array_null(
     return [None if null is not None and part == null else part for part in parts]
 
 
-def to_table(text: str | None, separator: str | None) -> list[str | None]:
-    return to_array(text, separator) or []
+def to_table(text: str | None, separator: str | None, null: str | None = None) -> list[str | None]:
+    return to_array_null(text, separator, null) or []
 
 
 def _any(
@@ -274,7 +305,11 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("trim_array(anyarray,int4) anyarray", trim),
     scalar("array_reverse(anyarray) anyarray", reverse),
     scalar("array_sort(anyarray) anyarray", sort),
+    scalar("array_sort(anyarray,bool) anyarray", sort),
+    scalar("array_sort(anyarray,bool,bool) anyarray", sort),
+    scalar("width_bucket(anycompatible,anycompatiblearray) int4", bucket),
     scalar("array_fill(anyelement,int4[]) anyarray", fill, strict=False),
+    scalar("array_fill(anyelement,int4[],int4[]) anyarray", fill_from, strict=False),
     scalar("array subscript(anyarray,int4) anyelement", subscript),
     scalar("array slice(anyarray,int4,int4) anyarray", array_slice),
     stable("array_to_string(anyarray,text) text", unspecialized, specialize=_to_string),
@@ -287,5 +322,6 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("string_to_array(text,text) text[]", to_array, UDF, strict=False),
     scalar("string_to_array(text,text,text) text[]", to_array_null, UDF, strict=False),
     set_returning("string_to_table(text,text) text", to_table, strict=False),
+    set_returning("string_to_table(text,text,text) text", to_table, strict=False),
     set_returning("unnest(anyarray) anyelement", unnest, "unnest(_0)"),
 )

@@ -263,6 +263,8 @@ def is_relabelling(source: SqlType, target: SqlType) -> bool:
     """True when the cast changes no value, so that an executor may leave it out."""
     if target.length is not None or target.precision is not None or source.kind is Kind.CHAR:
         return source == target
+    if source.element is not None and target.element is not None:
+        return is_relabelling(source.element, target.element)
     return source.kind is target.kind or {source.kind, target.kind} <= {Kind.TEXT, Kind.VARCHAR}
 
 

@@ -69,6 +69,12 @@ def make_timestamptz(
     return instant(make_timestamp(year, month, day, hour, minute, second))
 
 
+def make_timestamptz_in(
+    year: int, month: int, day: int, hour: int, minute: int, second: float, zone: str
+) -> datetime.datetime:
+    return at_zone(zone, make_timestamp(year, month, day, hour, minute, second))
+
+
 def interval_of(
     years: int = 0,
     months: int = 0,
@@ -104,6 +110,15 @@ def at_zone(zone: str, value: datetime.datetime) -> datetime.datetime:
 def from_zone(zone: str, value: datetime.datetime) -> datetime.datetime:
     """timestamptz AT TIME ZONE: what clocks there show at the instant."""
     return to_local(value, zone_named(zone))
+
+
+def at_local(value: datetime.datetime) -> datetime.datetime:
+    """timestamp AT LOCAL: the instant, by the session's zone."""
+    return instant(value)
+
+
+def from_local(value: datetime.datetime) -> datetime.datetime:
+    return local(value).replace(tzinfo=None)
 
 
 def _offset(zone: Interval) -> int:
@@ -153,6 +168,11 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("make_time(int4,int4,float8) time", make_time, UDF),
     scalar("make_timestamp(int4,int4,int4,int4,int4,float8) timestamp", make_timestamp, UDF),
     stable("make_timestamptz(int4,int4,int4,int4,int4,float8) timestamptz", make_timestamptz, UDF),
+    stable(
+        "make_timestamptz(int4,int4,int4,int4,int4,float8,text) timestamptz",
+        make_timestamptz_in,
+        UDF,
+    ),
     *(
         scalar(f"make_interval({','.join(_INTERVAL_TYPES[:count])}) interval", interval_of, UDF)
         for count in range(1, 8)
@@ -160,6 +180,8 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("to_timestamp(float8) timestamptz", to_timestamp, UDF),
     scalar("timezone(text,timestamp) timestamptz", at_zone, UDF),
     scalar("timezone(text,timestamptz) timestamp", from_zone, UDF),
+    stable("timezone(timestamp) timestamptz", at_local, UDF),
+    stable("timezone(timestamptz) timestamp", from_local, UDF),
     scalar("timezone(interval,timestamp) timestamptz", at_offset, UDF),
     scalar("timezone(interval,timestamptz) timestamp", from_offset, UDF),
     *(

@@ -1,4 +1,4 @@
-"""Bytes, digests, hexadecimal and base64, quoting, uuid."""
+"""Bytes, digests, hexadecimal and base64, quoting."""
 
 from __future__ import annotations
 
@@ -6,17 +6,14 @@ import base64
 import binascii
 import hashlib
 import re
-import uuid
 
 from belvedere.plan.functions.casts import formatter
 from belvedere.plan.functions.function import (
     UDF,
-    Environment,
     Function,
     Types,
     scalar,
     stable,
-    volatile,
 )
 from belvedere.plan.values.failures import bad_argument
 from belvedere.plan.values.numbers import INT4_MAX
@@ -223,14 +220,6 @@ def _nullable_any(types: Types) -> object:
     return lambda value: "NULL" if value is None else quote_literal(show(value))
 
 
-def random_uuid(environment: Environment) -> uuid.UUID:
-    return uuid.UUID(int=environment.random.getrandbits(128), version=4)
-
-
-def random_float(environment: Environment) -> float:
-    return environment.random.random()
-
-
 FUNCTIONS: tuple[Function, ...] = (
     scalar("||(bytea,bytea) bytea", concatenate, "_0 || _1"),
     scalar("length(bytea) int4", length, "CAST(octet_length(_0) AS INTEGER)"),
@@ -267,6 +256,4 @@ FUNCTIONS: tuple[Function, ...] = (
     stable(
         "quote_nullable(anyelement) text", quote_nullable, strict=False, specialize=_nullable_any
     ),
-    volatile("gen_random_uuid() uuid", random_uuid, environment=True),
-    volatile("random() float8", random_float, environment=True),
 )

@@ -59,18 +59,20 @@ def along_text(value: str, *steps: str | None) -> str | None:
     return path_text(value, list(steps))
 
 
-def without_nulls(value: str) -> str:
-    """Objects without their null members, at every depth; arrays keep theirs."""
+def without_nulls(value: str, in_arrays: bool = False) -> str:
+    """Objects without their null members, at every depth; arrays keep theirs, if not told so."""
     first = first_of(value)
     if first == '"':
         return quoted(str(json.loads(value, strict=False)))
     if first not in "{[":
         return value.strip(" \t\n\r")
     items = [(name, item) for name, item in members_of(value)]
+    if first == "{" or in_arrays:
+        items = [(name, item) for name, item in items if item.strip(" \t\n\r") != "null"]
+    inside = [(name, without_nulls(item, in_arrays)) for name, item in items]
     if first == "[":
-        return "[" + ",".join(without_nulls(item) for _, item in items) + "]"
-    kept = [(name, item) for name, item in items if item.strip(" \t\n\r") != "null"]
-    return "{" + ",".join(f"{quoted(str(n))}:{without_nulls(item)}" for n, item in kept) + "}"
+        return "[" + ",".join(item for _, item in inside) + "]"
+    return "{" + ",".join(f"{quoted(str(name))}:{item}" for name, item in inside) + "}"
 
 
 def _record(types: Types) -> Callable[..., str]:
@@ -153,6 +155,7 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("json_extract_path(json,variadic text) json", along, UDF),
     scalar("json_extract_path_text(json,variadic text) text", along_text, UDF),
     scalar("json_strip_nulls(json) json", without_nulls, UDF),
+    scalar("json_strip_nulls(json,bool) json", without_nulls, UDF),
     stable(f"{RECORD}(variadic any) json", unspecialized, strict=False, specialize=_record),
     scalar(f"{ROW_KEY}(variadic any) text", unspecialized, strict=False, specialize=_row_key),
     aggregate(f"{RECORDS}(json) json", _records(), strict=False),

@@ -301,6 +301,8 @@ FUNCTIONS: tuple[Function, ...] = (
     stable(
         "json_build_array(variadic any) json", unspecialized, strict=False, specialize=_build_array
     ),
+    stable("json_build_object() json", lambda: "{}", strict=False),
+    stable("json_build_array() json", lambda: "[]", strict=False),
     aggregate(
         "json_agg(anyelement) json",
         Accumulator(list, list.append, list),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from belvedere.errors import Unsupported
 from belvedere.plan.functions.function import UDF, Function, scalar, set_returning
 from belvedere.plan.values.failures import bad_argument
 from belvedere.plan.values.regex import Regex, check_captures, compile_regex, options_of, span
@@ -51,7 +50,27 @@ def substring(text: str, pattern: str) -> str | None:
 
 
 def substring_similar(text: str, pattern: str, escape: str) -> str | None:
-    raise Unsupported("substring with a SIMILAR pattern is not supported")
+    """substring(text SIMILAR pattern ESCAPE escape): what stands between the two separators.
+
+    What is before them is as short as it can be, then what is between them as long as it can be.
+    """
+    if len(escape) > 1:
+        raise bad_argument("invalid escape string", "22025")
+    pieces = _separated(pattern, escape)
+    if len(pieces) > 3:
+        raise bad_argument("pattern contains more than two escape-double-quote separators", "2200C")
+    if len(pieces) == 1:
+        return text if matches(text, similar_escape(pattern, escape)) else None
+    before, between, after = (
+        compile_regex(similar_escape(piece, escape)).compiled for piece in (*pieces, "")[:3]
+    )
+    for start in range(len(text) + 1):
+        if not before.search(text[:start]):
+            continue
+        for end in range(len(text), start - 1, -1):
+            if after.search(text[end:]) and between.search(text[start:end]):
+                return text[start:end]
+    return None
 
 
 def _captures(regex: Regex, match: re.Match[str]) -> list[str | None]:
@@ -150,7 +169,65 @@ def _expand(replacement: str, match: re.Match[str]) -> str:
 
 
 def regexp_count(text: str, pattern: str) -> int:
-    return sum(1 for _ in _all(compile_regex(pattern), text))
+    return regexp_count_from(text, pattern, 1)
+
+
+def regexp_count_from(text: str, pattern: str, start: int) -> int:
+    return regexp_count_flags(text, pattern, start, "")
+
+
+def regexp_count_flags(text: str, pattern: str, start: int, flags: str) -> int:
+    regex = _single(pattern, flags, start)
+    return sum(1 for _ in _all(regex, text, start - 1))
+
+
+def _single(pattern: str, flags: str, *counts: int) -> Regex:
+    """The regex of a function that takes no global option, and whose counts begin at 1."""
+    if any(count <= 0 for count in counts):
+        raise bad_argument("invalid value for parameter")
+    options, everywhere = options_of(flags)
+    if everywhere:
+        raise bad_argument("this function does not support the global option")
+    return compile_regex(pattern, options)
+
+
+def regexp_instr(
+    text: str,
+    pattern: str,
+    start: int = 1,
+    number: int = 1,
+    end: int = 0,
+    flags: str = "",
+    group: int = 0,
+) -> int:
+    """Where the match begins (`end` 0) or what follows it (`end` 1); 0 when there is none."""
+    _single(pattern, "", start, number)
+    if end not in (0, 1) or group < 0:
+        raise bad_argument("invalid value for parameter")
+    found = _nth(text, _single(pattern, flags), start, number, group)
+    return 0 if found is None else found[end] + 1
+
+
+def regexp_substr(
+    text: str, pattern: str, start: int = 1, number: int = 1, flags: str = "", group: int = 0
+) -> str | None:
+    _single(pattern, "", start, number)
+    if group < 0:
+        raise bad_argument("invalid value for parameter")
+    found = _nth(text, _single(pattern, flags), start, number, group)
+    return None if found is None else text[found[0] : found[1]]
+
+
+def _nth(text: str, regex: Regex, start: int, number: int, group: int) -> tuple[int, int] | None:
+    """The span of a group of the `number`th match; None when there is none of it."""
+    if group > regex.compiled.groups:
+        return None
+    if group:
+        check_captures(regex)
+    for count, match in enumerate(_all(regex, text, start - 1), 1):
+        if count == number:
+            return None if match.start(group) < 0 else match.span(group)
+    return None
 
 
 def regexp_like(text: str, pattern: str) -> bool:
@@ -165,9 +242,13 @@ def regexp_like_flags(text: str, pattern: str, flags: str) -> bool:
 
 
 def regexp_split_to_array(text: str, pattern: str) -> list[str]:
+    return regexp_split_flags(text, pattern, "")
+
+
+def regexp_split_flags(text: str, pattern: str, flags: str) -> list[str]:
     parts: list[str] = []
     position = 0
-    for match in _all(compile_regex(pattern), text):
+    for match in _all(_single(pattern, flags), text):
         if match.end() == match.start() and match.start() in (position, len(text)):
             continue  # an empty piece would come of it
         parts.append(text[position : match.start()])
@@ -183,9 +264,22 @@ def similar_escape(pattern: str, escape: str) -> str:
     """A SIMILAR TO pattern as a regular expression."""
     if len(escape) > 1:
         raise bad_argument("invalid escape string", "22025")
-    if escape and f'{escape}"' in pattern:
-        raise Unsupported("substring with a SIMILAR pattern is not supported")
     return "^(?:" + "".join(_similar_parts(pattern, escape)) + ")$"
+
+
+def _separated(pattern: str, escape: str) -> list[str]:
+    """The pattern cut at its separators, which are an escaped double quote outside of brackets."""
+    pieces, start, at, bracket = [], 0, 0, False
+    while at < len(pattern):
+        if escape and pattern[at] == escape:
+            if pattern[at + 1 : at + 2] == '"' and not bracket:
+                pieces.append(pattern[start:at])
+                start = at + 2
+            at += 2
+            continue
+        bracket = pattern[at] == "[" or (bracket and pattern[at] != "]")
+        at += 1
+    return [*pieces, pattern[start:]]
 
 
 def _similar_parts(pattern: str, escape: str) -> Iterator[str]:
@@ -232,6 +326,9 @@ def _tests(left: str) -> list[Function]:
     return [scalar(f"{name}({left},text) bool", form, UDF) for name, form in forms]
 
 
+_INSTR = ("text", "text", "int4", "int4", "int4", "text", "int4")
+_SUBSTR = ("text", "text", "int4", "int4", "text", "int4")
+
 FUNCTIONS: tuple[Function, ...] = (
     *_tests("text"),
     *_tests("bpchar"),
@@ -247,10 +344,22 @@ FUNCTIONS: tuple[Function, ...] = (
     scalar("regexp_replace(text,text,text,int4,int4) text", regexp_replace_nth, UDF),
     scalar("regexp_replace(text,text,text,int4,int4,text) text", regexp_replace_nth_flags, UDF),
     scalar("regexp_count(text,text) int4", regexp_count, UDF),
+    scalar("regexp_count(text,text,int4) int4", regexp_count_from, UDF),
+    scalar("regexp_count(text,text,int4,text) int4", regexp_count_flags, UDF),
+    *(
+        scalar(f"regexp_instr({','.join(_INSTR[:count])}) int4", regexp_instr, UDF)
+        for count in range(2, len(_INSTR) + 1)
+    ),
+    *(
+        scalar(f"regexp_substr({','.join(_SUBSTR[:count])}) text", regexp_substr, UDF)
+        for count in range(2, len(_SUBSTR) + 1)
+    ),
     scalar("regexp_like(text,text) bool", regexp_like, UDF),
     scalar("regexp_like(text,text,text) bool", regexp_like_flags, UDF),
     scalar("regexp_split_to_array(text,text) text[]", regexp_split_to_array, UDF),
+    scalar("regexp_split_to_array(text,text,text) text[]", regexp_split_flags, UDF),
     set_returning("regexp_split_to_table(text,text) text", regexp_split_to_array),
+    set_returning("regexp_split_to_table(text,text,text) text", regexp_split_flags),
     scalar("similar_to_escape(text) text", similar_to_escape, UDF),
     scalar("similar_to_escape(text,text) text", similar_escape, UDF),
 )

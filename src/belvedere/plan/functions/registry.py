@@ -34,6 +34,7 @@ from belvedere.plan.functions import (
     numeric_math,
     numerics,
     patterns,
+    randoms,
     regexes,
     series,
     statistics,
@@ -71,6 +72,7 @@ FAMILIES = (
     statistics,
     windows,
     information,
+    randoms,
 )
 
 

@@ -11,6 +11,7 @@ from belvedere.plan.functions.datetime_math import add
 from belvedere.plan.functions.function import Function, Volatility, scalar, set_returning
 from belvedere.plan.functions.function import FunctionKind as Kind
 from belvedere.plan.values import decimals
+from belvedere.plan.values.datetimes import in_zone, zone_named
 from belvedere.plan.values.failures import bad_argument
 from belvedere.types import Interval
 
@@ -58,8 +59,17 @@ def _timestamp_steps(
         value = add(value, step)
 
 
-def subscripts(values: list[Any], dimension: int) -> Iterator[int]:
-    return iter(range(1, len(values) + 1 if dimension == 1 else 1))
+def timestamps_in_zone(
+    first: datetime.datetime, last: datetime.datetime, step: Interval, zone: str
+) -> list[datetime.datetime]:
+    """Days and months are those of the zone."""
+    with in_zone(zone_named(zone)):
+        return list(timestamps(first, last, step))
+
+
+def subscripts(values: list[Any], dimension: int, reverse: bool = False) -> Iterator[int]:
+    found = range(1, len(values) + 1 if dimension == 1 else 1)
+    return iter(found[::-1] if reverse else found)
 
 
 FUNCTIONS: tuple[Function, ...] = (
@@ -76,5 +86,9 @@ FUNCTIONS: tuple[Function, ...] = (
         kind=Kind.SET,
         volatility=Volatility.STABLE,
     ),
+    set_returning(
+        "generate_series(timestamptz,timestamptz,interval,text) timestamptz", timestamps_in_zone
+    ),
     set_returning("generate_subscripts(anyarray,int4) int4", subscripts),
+    set_returning("generate_subscripts(anyarray,int4,bool) int4", subscripts),
 )

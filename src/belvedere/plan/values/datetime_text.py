@@ -290,7 +290,8 @@ def _settle_zone(fields: _Fields, token: str) -> None:
     fields.zone = zone_abbreviated(token)
     if fields.zone is not None:
         return
-    if "/" not in token:
+    dated = None not in (fields.year, fields.month, fields.day)
+    if "/" not in token or not (dated or fields.kind == "time"):
         raise fields.bad()
     fields.zone = zone_named(token)
 

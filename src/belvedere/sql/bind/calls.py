@@ -66,9 +66,19 @@ def function_name(tree: t.FunctionCall) -> str:
     return tree.name[0]
 
 
+_IN_GRAMMAR = frozenset(
+    """
+    json_array json_arrayagg json_exists json_objectagg json_query json_scalar json_serialize
+    json_table json_value merge_action xmlconcat xmlelement xmlexists xmlforest xmlparse xmlpi
+    xmlroot xmlserialize xmltable
+    """.split()
+)
+"""What PostgreSQL calls by a syntax of its own, so that its catalog does not have them."""
+
+
 def _kind(name: str, tree: t.FunctionCall) -> FunctionKind:
     functions = registry().get(name)
-    if functions is None and name in postgres_names():
+    if functions is None and (name in postgres_names() or name in _IN_GRAMMAR):
         raise Unsupported("function is not supported", position=tree.at + 1, function=name)
     if functions is None or not (name[0].isalpha() or name[0] == "_"):
         raise InvalidInput(
@@ -139,6 +149,12 @@ def _in_order(tree: t.FunctionCall) -> t.FunctionCall:
 def _until_last(names: tuple[str, ...], given: dict[str, t.Expr]) -> tuple[str, ...]:
     last = max((i for i, name in enumerate(names) if name in given), default=-1)
     return names[: last + 1]
+
+
+def is_scalar(tree: t.FunctionCall) -> bool:
+    """Whether a function in FROM gives one value, so that it is a row of one column."""
+    name = function_name(tree)
+    return name not in _SPECIAL and _kind(name, tree) is FunctionKind.SCALAR
 
 
 # -- aggregates ------------------------------------------------------------------------------------
@@ -338,7 +354,7 @@ def table_call(env: Env, tree: t.FunctionCall) -> n.TableCall:
 
 
 def _coalesce(env: Env, tree: t.FunctionCall) -> e.Expression:
-    arguments = _some(env, tree)
+    arguments = _some(replace(env, sets=False), tree)
     common, same = unify(env.binder, arguments, "coalesce", tree.at)
     return e.Coalesce(same, common)
 
@@ -438,6 +454,10 @@ def _alias(name: str) -> Callable[[Env, t.FunctionCall], e.Expression]:
     return lambda env, tree: call(env.binder, name, _arguments(env, tree), tree.at)
 
 
+def _zoned_time(env: Env, tree: t.FunctionCall) -> e.Expression:
+    raise Unsupported("type", position=tree.at + 1, type="time with time zone")
+
+
 def _row_to_json(env: Env, tree: t.FunctionCall) -> e.Expression:
     items = record_items(env, tree.arguments[0]) if len(tree.arguments) == 1 else None
     if items is None:
@@ -460,4 +480,5 @@ _SPECIAL: dict[str, Callable[[Env, t.FunctionCall], e.Expression]] = {
     "current_role": _alias("current_user"),
     "user": _alias("current_user"),
     "current_catalog": _alias("current_database"),
+    "current_time": _zoned_time,
 }

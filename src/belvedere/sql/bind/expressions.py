@@ -56,6 +56,8 @@ def _name(env: Env, tree: t.Name) -> e.Expression:
 
 
 def _star(env: Env, tree: t.Star) -> e.Expression:
+    if tree.qualifier:
+        raise Unsupported("whole-row reference", position=tree.at + 1, name=tree.qualifier[-1])
     raise InvalidInput("* is not allowed here", sqlstate="42601", position=tree.at + 1)
 
 
@@ -325,6 +327,7 @@ def _plain(type_: SqlType) -> SqlType:
 
 
 def _case(env: Env, tree: t.CaseExpr) -> e.Expression:
+    env = replace(env, sets=False)
     conditions: list[e.Expression] = []
     if tree.subject is None:
         conditions = [bind_condition(env, one, "case/when") for one, _ in tree.whens]

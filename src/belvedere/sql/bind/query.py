@@ -8,6 +8,7 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.resolution import common_type
+from belvedere.plan.transform import walk
 from belvedere.sql.bind.binder import Binder, Env
 from belvedere.sql.bind.calls import made_key
 from belvedere.sql.bind.coerce import IMPLICIT, coerce, unify
@@ -124,7 +125,7 @@ def _limited(
 ) -> n.Node:
     if tree.limit is None and tree.offset is None:
         return node
-    known = {field.name for field in node.fields}
+    known = {field.name for part in walk(node) for field in part.fields}
     count = _count(binder, tree.limit, "limit", parent, ctes, known)
     offset = _count(binder, tree.offset, "offset", parent, ctes, known)
     if tree.with_ties and not isinstance(node, n.Sort):

@@ -60,10 +60,16 @@ class Relation:
 NOTHING = Relation(EMPTY_ROW)
 
 
+SYSTEM_COLUMNS = frozenset({"tableoid", "ctid", "xmin", "xmax", "cmin", "cmax"})
+
+
 class CteName(NamedTuple):
+    """`refused` is the error of reading it where it stands."""
+
     number: int
     name: str
     fields: Fields
+    refused: InvalidInput | Unsupported | None = None
 
 
 @dataclass(slots=True)
@@ -123,6 +129,8 @@ class Scope:
             for i, one in enumerate(source.names)
             if one == wanted
         ]
+        if not found and wanted in SYSTEM_COLUMNS:
+            raise Unsupported("system column", position=name.at + 1, name=wanted)
         if not found:
             raise _at(
                 name,
@@ -169,6 +177,8 @@ class Scope:
                 hint=near(name.parts[-2], aliases),
                 table=".".join(name.parts[:-1]),
             )
+        if name.parts[0] in SYSTEM_COLUMNS:
+            return Unsupported("system column", position=name.at + 1, name=name.parts[0])
         if name.parts[0] in aliases:
             return Unsupported("whole-row reference", position=name.at + 1, name=name.parts[0])
         hint = near(name.parts[0], names)

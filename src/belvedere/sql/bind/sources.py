@@ -11,8 +11,8 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import lift_plan
 from belvedere.sql.bind.binder import Binder, Env
-from belvedere.sql.bind.calls import function_name, table_call
-from belvedere.sql.bind.coerce import boolean, call
+from belvedere.sql.bind.calls import bind_call, function_name, is_scalar, table_call
+from belvedere.sql.bind.coerce import boolean, call, located, settled
 from belvedere.sql.bind.joins import join_names, merge_using
 from belvedere.sql.bind.scope import (
     NOTHING,
@@ -29,6 +29,24 @@ from belvedere.sql.parse.script import parse_script
 from belvedere.sql.parse.text import quote
 
 PUBLIC = "public"
+INFORMATION_SCHEMA = frozenset(
+    """
+    administrable_role_authorizations applicable_roles attributes character_sets
+    check_constraint_routine_usage collation_character_set_applicability collations
+    column_column_usage column_domain_usage column_options column_privileges column_udt_usage
+    constraint_column_usage constraint_table_usage data_type_privileges domain_constraints
+    domain_udt_usage domains element_types enabled_roles foreign_data_wrapper_options
+    foreign_data_wrappers foreign_server_options foreign_servers foreign_table_options
+    foreign_tables information_schema_catalog_name parameters role_column_grants
+    role_routine_grants role_table_grants role_udt_grants role_usage_grants routine_column_usage
+    routine_privileges routine_routine_usage routine_sequence_usage routine_table_usage routines
+    sql_features sql_implementation_info sql_parts sql_sizing table_privileges transforms
+    triggered_update_columns triggers udt_privileges usage_privileges user_defined_types
+    user_mapping_options user_mappings view_column_usage view_routine_usage view_table_usage
+    """.split()
+)
+"""What PostgreSQL has in its information_schema and is not here."""
+
 _KINDS = {
     "inner": n.JoinKind.INNER,
     "cross": n.JoinKind.INNER,
@@ -100,6 +118,8 @@ def bind_source(
 def _table(binder: Binder, item: t.TableRef, ctes: dict[str, CteName]) -> Relation:
     if len(item.name) == 1 and item.name[0] in ctes:
         cte = ctes[item.name[0]]
+        if cte.refused is not None:
+            raise located(cte.refused, item.at)
         node = n.CteScan(cte.number, cte.name, cte.fields)
         relation = source_relation(node, cte.name, tuple(f.name for f in cte.fields))
     else:
@@ -126,10 +146,20 @@ def named_relation(binder: Binder, name: tuple[str, ...], at: int) -> Relation:
             return _stored(found, own, schema)
         case PlainView():
             return _plain_view(binder, found, schema)
+        case None if own.startswith("pg_") or schema in ("pg_catalog", "information_schema"):
+            raise _system_catalog(schema, own, at)
         case None:
             raise unknown_table(binder.catalog, own, at)
         case _:
             raise InvalidInput("not a table or view", sqlstate="42809", position=at + 1, name=own)
+
+
+def _system_catalog(schema: str, name: str, at: int) -> InvalidInput | Unsupported:
+    """PostgreSQL has many more tables about itself than are here."""
+    if schema == "information_schema" and name not in INFORMATION_SCHEMA:
+        return InvalidInput("relation does not exist", sqlstate="42P01", position=at + 1, name=name)
+    hint = "information_schema and belvedere have what there is"
+    return Unsupported("system catalog", position=at + 1, hint=hint, name=name)
 
 
 def find_object(binder: Binder, schema: str, name: str) -> AnyObject | None:
@@ -235,8 +265,12 @@ def _function(
     """Arguments see the left side of the join at depth 1, so their own scope is no level."""
     scope = Scope(NOTHING, parent, ctes, sees_lateral=True)
     env = Env(binder, scope, "functions in from")
-    calls = tuple([table_call(env, one) for tree in item.calls for one in _unnested(tree)])
     alias = item.alias or function_name(item.calls[0])
+    if len(item.calls) == 1 and not item.ordinality and is_scalar(item.calls[0]):
+        value = settled(binder, bind_call(env, item.calls[0]))
+        row = n.Project(NOTHING.node, (value,), (n.Field(alias, value.type),))
+        return renamed(source_relation(row, alias, (alias,)), alias, item.columns)
+    calls = tuple([table_call(env, one) for tree in item.calls for one in _unnested(tree)])
     fields = tuple(field for one in calls for field in one.fields)
     if len(calls) == 1 and item.alias and not item.columns and len(fields) == 1:
         fields = (n.Field(item.alias, fields[0].type),)

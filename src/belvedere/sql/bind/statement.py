@@ -146,8 +146,12 @@ _FORMATS = ("text", "csv", "parquet")
 def _copy(binder: Binder, tree: forms.CopyForm) -> s.Copy:
     options = dict(tree.options)
     form = options.pop("format", "text").lower()
-    if form not in _FORMATS:
+    if form == "binary":
         raise Unsupported("copy format", position=tree.at + 1, format=form)
+    if form not in _FORMATS:
+        raise InvalidInput(
+            "copy format not recognized", sqlstate="22023", position=tree.at + 1, format=form
+        )
     rest = tuple(options.items())
     if tree.direction == "from":
         return _copy_from(binder, tree, form, rest)

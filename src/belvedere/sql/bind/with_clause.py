@@ -24,6 +24,10 @@ def bind_ctes(
     if not trees:
         return [], ctes
     names = dict(ctes)
+    if recursive:
+        names |= {
+            tree.name: _refused(tree, "forward reference in with recursive") for tree in trees
+        }
     made: list[n.Cte] = []
     own: set[str] = set()
     for tree in trees:
@@ -39,6 +43,20 @@ def bind_ctes(
         made.append(cte)
         names[tree.name] = CteName(cte.number, cte.name, cte.plan.fields)
     return made, names
+
+
+def _refused(tree: t.CteTree, construct: str = "") -> CteName:
+    """The name where it must not be read: before its own place, or inside itself."""
+    error = Unsupported(construct, name=tree.name) if construct else _not_recursive(tree.name)
+    return CteName(-1, tree.name, (), error)
+
+
+def _not_recursive(name: str) -> InvalidInput:
+    return InvalidInput(
+        "recursive query does not have the form non-recursive term union [all] recursive term",
+        sqlstate="42P19",
+        name=name,
+    )
 
 
 def with_ctes(ctes: list[n.Cte], body: n.Node) -> n.Node:
@@ -61,6 +79,7 @@ def _cte(
     if isinstance(statement, t.Query):
         plan = None
         if recursive:
+            names = {**names, tree.name: _refused(tree)}
             plan = _recursive(binder, tree, statement, number, parent, names)
         if plan is None:
             plan = binder.rules.query(binder, statement, parent, names, False)

@@ -199,8 +199,10 @@ def _substring(c: Cursor, at: int) -> t.Expr:
         if start is None:
             start = c.expression() if c.accept("from") else t.Constant("integer", "1", at)
         items += [start] if count is None else [start, count]
-    elif c.is_word("similar"):
-        raise Unsupported("substring similar", position=at + 1)
+    elif c.accept("similar"):
+        items.append(c.expression())
+        c.expect("escape")
+        items.append(c.expression())
     else:
         while c.accept_sign(","):
             items.append(c.expression())

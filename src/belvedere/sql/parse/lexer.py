@@ -21,6 +21,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from belvedere.errors import InvalidInput
+from belvedere.sql.parse.escapes import unescaped, unicode_unescaped, valid_escape
 
 WORD: Final = 0
 QUOTED: Final = 1
@@ -71,11 +72,7 @@ _TOKEN = re.compile(
 _KEEPS_SIGN = re.compile(r"[~!@#%^&|`]")
 _COMMENT_EDGE = re.compile(r"/\*|\*/")
 _CONTINUED = re.compile(r"(?:[ \t\f\v]|--[^\n\r]*)*[\n\r](?:\s|--[^\n\r]*)*'")
-_ESCAPE = re.compile(
-    r"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|u([0-9a-fA-F]{4})|U([0-9a-fA-F]{8})|(.))", re.DOTALL
-)
-_UNICODE = re.compile(r"\\(?:([0-9a-fA-F]{4})|\+([0-9a-fA-F]{6})|(\\))")
-_SIMPLE = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t"}
+_UESCAPE = re.compile(r"\s*UESCAPE\s*'([^']*)'", re.IGNORECASE)
 
 
 def tokenize(text: str) -> list[Token]:
@@ -219,13 +216,29 @@ class _Lexer:
         if letter in "bx":
             return self.bits(letter, at, end)
         close, raw = self.quoted_run(end, quote, escapes=letter == "e")
+        while quote == "'" and (more := _CONTINUED.match(self.text, close)):
+            close, part = self.quoted_run(more.end(), quote, escapes=letter == "e")
+            raw += part
         if letter == "e":
-            raw = _ESCAPE.sub(_unescape, raw)
+            raw = unescaped(raw, at)
         elif letter == "u":
-            raw = _UNICODE.sub(_code_point, raw)
-        kind = QUOTED if quote == '"' else STRING
-        self.tokens.append(Token(kind, raw, at, close))
+            raw, close = self.unicode(raw, at, close)
+        if quote == "'":
+            self.tokens.append(Token(STRING, raw, at, close))
+            return close
+        if not raw:
+            raise syntax_error("zero-length quoted identifier", at)
+        self.tokens.append(Token(QUOTED, truncate(raw), at, close))
         return close
+
+    def unicode(self, raw: str, at: int, close: int) -> tuple[str, int]:
+        """U&'..' [UESCAPE 'c']: its text, and where it ends."""
+        escape = "\\"
+        if found := _UESCAPE.match(self.text, close):
+            escape, close = found[1], found.end()
+            if not valid_escape(escape):
+                raise syntax_error("invalid unicode escape character", at)
+        return unicode_unescaped(raw, escape, at), close
 
     def bits(self, letter: str, at: int, start: int) -> int:
         close, raw = self.quoted_run(start, "'", escapes=False)
@@ -251,25 +264,6 @@ class _Lexer:
                 parts.append(sign)
                 place += 1
         raise syntax_error("unterminated quoted string", start - 1)
-
-
-def _unescape(found: re.Match[str]) -> str:
-    octal, hexadecimal, short, long, other = found.groups()
-    if other is not None:
-        return _SIMPLE.get(other, other)
-    code = int(octal, 8) & 0xFF if octal else int(hexadecimal or short or long, 16)
-    return _character(code)
-
-
-def _code_point(found: re.Match[str]) -> str:
-    short, long, backslash = found.groups()
-    return "\\" if backslash else _character(int(short or long, 16))
-
-
-def _character(code: int) -> str:
-    if code == 0 or code > 0x10FFFF or 0xD800 <= code <= 0xDFFF:
-        raise InvalidInput("invalid unicode escape value", sqlstate="22P05")
-    return chr(code)
 
 
 def fold(word: str) -> str:

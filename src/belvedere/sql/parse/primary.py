@@ -97,7 +97,19 @@ def _parenthesis(c: Cursor) -> t.Expr:
     c.expect_sign(")")
     if len(items) > 1:
         return t.RowItems(items, at)
+    if c.is_sign("."):
+        return _field(c, items[0], at)
     return items[0]
+
+
+def _field(c: Cursor, row: t.Expr, at: int) -> t.Expr:
+    """`(t).a`, which is `t.a`: other values have no fields."""
+    if not isinstance(row, t.Name) or len(row.parts) != 1:
+        raise Unsupported("field of a row value", position=at + 1)
+    c.take()
+    if c.accept_sign("*"):
+        return t.Star(row.parts, at, c.tokens[c.index - 1].end)
+    return t.Name((*row.parts, c.label()), at)
 
 
 def _ambiguous(c: Cursor, at: int) -> t.Expr:

@@ -134,6 +134,7 @@ _RULES: dict[str, Callable[[Cursor], Tree]] = {
     "prepare": utility.parse_prepare,
     "execute": utility.parse_execute,
     "deallocate": utility.parse_deallocate,
+    "discard": utility.parse_discard,
     "explain": _explain,
     "copy": utility.parse_copy,
     "analyze": utility.parse_analyze,
@@ -143,7 +144,7 @@ _RULES: dict[str, Callable[[Cursor], Tree]] = {
 }
 _MISSING = frozenset(
     """
-    call checkpoint close cluster comment declare discard do fetch grant import listen load move
+    call checkpoint close cluster comment declare do fetch grant import listen load move
     notify reassign revoke security unlisten
     """.split()
 )

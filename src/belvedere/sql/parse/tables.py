@@ -156,9 +156,11 @@ def _column_constraint(c: Cursor, made: _Column) -> bool:
     elif c.accept("collate"):
         _collation(c)
     elif c.accept("primary", "key"):
+        _deferral(c, "primary key")
         made.constraints.append(d.PrimaryKeyDefinition(name, (made.name,)))
     elif c.accept("unique"):
         distinct = _nulls_distinct(c)
+        _deferral(c, "unique")
         made.constraints.append(d.UniqueDefinition(name, (made.name,), distinct))
     elif c.accept("check"):
         made.constraints.append(d.CheckDefinition(name, _check(c)))
@@ -253,7 +255,7 @@ def _check(c: Cursor) -> str:
 
 
 def _deferral(c: Cursor, what: str) -> None:
-    if c.accept("not", "deferrable"):
+    if c.accept("not", "deferrable") or c.accept("initially", "immediate"):
         return
     if c.is_word("deferrable") or c.is_word("initially", "deferred"):
         raise Unsupported(f"deferrable {what}", position=c.token.start + 1)

@@ -103,6 +103,8 @@ def _scalar(c: Cursor) -> SqlType:
     if word == "pg_catalog" and c.accept_sign("."):
         token = c.take()
         word = token.text
+    if token.kind == QUOTED and word == "char":
+        raise Unsupported("type", position=token.start + 1, type='"char"')
     simple = _SIMPLE.get(word)
     if simple is not None:
         return simple

@@ -199,6 +199,11 @@ def parse_deallocate(c: Cursor) -> s.Deallocate:
     return s.Deallocate(None if c.accept("all") else c.name())
 
 
+def parse_discard(c: Cursor) -> s.Discard:
+    c.expect("discard")
+    return s.Discard(c.choice("all", "plans", "sequences", "temp", "temporary"))
+
+
 # -- EXPLAIN, ANALYZE, VACUUM ----------------------------------------------------------------------
 
 
