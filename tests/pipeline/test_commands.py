@@ -100,16 +100,85 @@ def test_load_and_export_work_through_an_application_that_has_the_store_open(
         (["export", "--view", "no", "--to", "out"], "view does not exist"),
         (["export", "--table", "t", "--position", "99999", "--to", "out"], "not in the log"),
         (["verify", "no"], "view does not exist"),
+        (["verify", "v", "--position", "1"], "the view is at another position"),
+        (["maintain", "i"], "no such deferred view"),
+        (["maintain", "--trigger", "soon"], "not an interval of time"),
+        (["load", "--table", "t", "--format", "none", "rows.csv"], "files cannot be read"),
+        (["load", "--table", "t", "--operation", "merge", "rows.csv"], "unknown operation"),
+        (
+            ["load", "--table", "t", "--on-error", "reject", "--rejects", "no/x.csv", "rows.csv"],
+            "rejects file cannot be written",
+        ),
+        (["export", "--table", "t", "--format", "none", "--to", "out"], "export failed"),
+        (["export", "--query", "SELECT nothing", "--to", "out"], "column does not exist"),
+        (["export", "--query", "DELETE FROM t", "--to", "out"], "query"),
     ],
 )
-def test_a_mistake_is_one_clear_message(
-    filled: Path, here: Call, arguments: list[str], message: str
+def test_a_mistake_is_one_clear_message_and_changes_nothing(
+    viewed: Path,
+    here: Call,
+    arguments: list[str],
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    name, *rest = arguments
-    done = here(name, "--database", str(filled), *rest)
-    assert done.exit_code == 1
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("id,name\n1,a\n")
+    name, *rest = (str(tmp_path / one) if one == "rows.csv" else one for one in arguments)
+    before = state(viewed)
+    done = here(name, "--database", str(viewed), *rest)
+    assert done.exit_code == 1, done.output
     assert message in done.output
     assert "Traceback" not in done.output
+    assert state(viewed) == before
+
+
+@pytest.fixture
+def viewed(filled: Path) -> Path:
+    """The store with an immediate view and a deferred one."""
+    with belvedere.connect(str(filled), durability="off", autocommit=True) as connection:
+        connection.execute("CREATE MATERIALIZED VIEW i AS SELECT count(*) AS n FROM t")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW v WITH (maintenance = 'deferred', max_lag = '3600 s')"
+            " AS SELECT name, count(*) AS n FROM t GROUP BY name"
+        )
+    return filled
+
+
+def state(shop: Path) -> tuple[object, ...]:
+    """The position, the rows, and who holds the views."""
+    with belvedere.connect(str(shop), durability="off", autocommit=True) as connection:
+        store = Store.of(str(shop))
+        groups = [(group["watermark"], group["owner"]) for group in store.ask("groups")]
+        return store.position(), connection.execute("SELECT * FROM t").fetchall(), groups
+
+
+@pytest.mark.parametrize(
+    ("database", "message"),
+    [
+        ("none.db", "does not exist"),
+        (":memory:", "has no directory"),
+        ("here", "not a belvedere store"),
+    ],
+)
+def test_what_is_no_store_is_said_to_be_none(tmp_path: Path, database: str, message: str) -> None:
+    (tmp_path / "here").mkdir()
+    (tmp_path / "here" / "file").write_text("something else")
+    where = database if database == ":memory:" else str(tmp_path / database)
+    done = CliRunner().invoke(app, ["status", "--database", where])
+    assert done.exit_code == 1
+    assert message in done.output
+    assert not (tmp_path / "none.db").exists()
+
+
+def test_a_master_that_is_none_is_one_clear_message(filled: Path, tmp_path: Path) -> None:
+    (tmp_path / "rows.csv").write_text("id,name\n1,a\n")
+    command = ["pipeline", "load", "--database", str(filled), "--table", "t", "--master", "nowhere"]
+    done = belvedere_command(*command, str(tmp_path / "rows.csv"))
+    assert done.returncode == 1
+    assert "belvedere: spark does not start" in done.stderr
+    assert "nowhere" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_status_needs_no_spark(filled: Path) -> None:

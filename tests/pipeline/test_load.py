@@ -14,7 +14,7 @@ import pytest
 
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection
-from belvedere.pipeline.store import Relation, Store
+from belvedere.pipeline.store import Relation, Store, Written
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -124,3 +124,16 @@ def test_the_format_is_known_by_the_name(files: list[str], form: str | None, exp
     assert format_of(files, form) == expected
     with pytest.raises(InvalidInput, match="not known by their names"):
         format_of([*files, "other.parquet", "b.bin"], None)
+
+
+def test_a_stream_adds_the_rejects_of_each_batch(tmp_path: Path) -> None:
+    from belvedere.pipeline.rejects import write_rejects
+
+    columns = {"row": ['[1, "a"]'], "sqlstate": ["23505"], "reason": ["given twice"]}
+    written = Written(7, 0, pa.table(columns), (("23505", "given twice", 1),), repeated=False)
+    for _ in range(2):
+        write_rejects(tmp_path / "x.csv", ["id", "name"], written, more=True)
+    lines = (tmp_path / "x.csv").read_text().splitlines()
+    assert lines == ["id,name,sqlstate,reason", *["1,a,23505,given twice"] * 2]
+    write_rejects(tmp_path / "x.csv", ["id", "name"], written)
+    assert len((tmp_path / "x.csv").read_text().splitlines()) == 2

@@ -11,12 +11,14 @@ import pytest
 from click.testing import Result
 from typer.testing import CliRunner
 
+import belvedere
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.interfaces import stores
 from belvedere.interfaces.commands.pipeline import app
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline.store import Store
+from belvedere.remote.client import is_reachable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,6 +61,23 @@ def test_backfill_maintain_and_verify_one_after_the_other(
     done = here("verify", "v")
     assert done.exit_code == 1, done.output
     assert "rows of v that differ" in done.stdout
+
+
+def test_the_jobs_open_a_store_that_nobody_has_open(shop: Path, here: Call) -> None:
+    with belvedere.connect(str(shop), durability="off", autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id int PRIMARY KEY, g int)")
+        connection.execute("INSERT INTO t VALUES (1, 1), (2, 1), (3, 2)")
+        connection.execute(
+            "CREATE MATERIALIZED VIEW v WITH (maintenance = 'deferred', max_lag = '3600 s',"
+            " backfill = 'later') AS SELECT g, count(*) AS n FROM t GROUP BY g"
+        )
+    for command in (("backfill", "v"), ("maintain", "--once"), ("verify", "v"), ("status",)):
+        done = here(*command)
+        assert done.exit_code == 0, done.output
+        assert not is_reachable(shop)  # it is closed again
+    with belvedere.connect(str(shop), durability="off", autocommit=True) as connection:
+        found = connection.execute("SELECT * FROM v", freshness="any").fetchall()
+        assert sorted(found) == [(1, 2), (2, 1)]
 
 
 def _damage(shop: Path, name: str) -> None:

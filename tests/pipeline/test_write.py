@@ -60,6 +60,22 @@ def test_a_job_that_fails_leaves_nothing(
     wait_until_nothing_is_staged(shop)
 
 
+def test_rejected_rows_are_told_with_their_reasons(
+    spark: SparkSession, shop: Path, connection: Connection, tmp_path: Path
+) -> None:
+    frame = spark.range(0, 4, numPartitions=1).selectExpr("id", "cast(id * 50 as int) as n")
+    with pytest.raises(Exception, match="option rejects is wanted"):
+        write(frame, shop, table="t", onError="reject")
+    with pytest.raises(Exception, match="rejects file cannot be written"):
+        write(frame, shop, table="t", onError="reject", rejects=tmp_path / "no" / "x.csv")
+    assert content(connection) == []
+    write(frame, shop, table="t", onError="reject", rejects=tmp_path / "x.csv")
+    assert [row[0] for row in content(connection)] == [0, 1]
+    head, *lines = (tmp_path / "x.csv").read_text().splitlines()
+    assert head == "id,n,sqlstate,reason"
+    assert [line.split(",")[:3] for line in lines] == [["2", "100", "23514"], ["3", "150", "23514"]]
+
+
 def wait_until_nothing_is_staged(shop: Path) -> None:
     """A task that is late takes its part back itself."""
     deadline = time.monotonic() + 60

@@ -8,9 +8,6 @@ bad row like any other.
 
 from __future__ import annotations
 
-import csv
-import json
-import os
 import secrets
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -25,7 +22,8 @@ from pyspark.sql.types import StringType, StructField, StructType
 from belvedere.errors import Error, InvalidInput
 from belvedere.execution.spark.failures import FAILURES, cause, is_ours, meaning_of
 from belvedere.execution.spark.operators import Failed
-from belvedere.pipeline.store import Relation, Store, Written
+from belvedere.pipeline.rejects import require_place, write_rejects
+from belvedere.pipeline.store import Relation, Store
 from belvedere.pipeline.write import Target, stage
 
 CORRUPT = "_corrupt_record"
@@ -75,7 +73,7 @@ def run(
     """Rows that break a rule stop the job, or go to the file `rejects` with the reason of each."""
     kept = rejects or Path(f"{table}.rejects.csv")
     if on_error == "reject":
-        _require_place(kept)
+        require_place(kept)
     columns = store.describe(Relation("table", table)).schema.names
     frame = build(inputs, columns)
     given = [name for name in frame.columns if name != CORRUPT]
@@ -172,17 +170,3 @@ def _stage_batches(target: Target, batches: Iterable[pa.RecordBatch]) -> Iterato
     except Error as error:
         raise Failed(error) from None
     yield pa.RecordBatch.from_pydict({"part": [staged.part]})
-
-
-def _require_place(file: Path) -> None:
-    """The rows are written before the rejects are, so a place for them must be there."""
-    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
-        raise InvalidInput("rejects file cannot be written", sqlstate="58P01", file=str(file))
-
-
-def write_rejects(file: Path, columns: Sequence[str], written: Written) -> None:
-    with file.open("w", encoding="utf-8", newline="") as out:
-        writer = csv.writer(out)
-        writer.writerow([*columns, "sqlstate", "reason"])
-        for row in written.rejects.to_pylist():
-            writer.writerow([*json.loads(row["row"]), row["sqlstate"], row["reason"]])

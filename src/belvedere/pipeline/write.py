@@ -1,7 +1,7 @@
 """`df.write.format("belvedere")` and `writeStream`: rows into a table.
 
 Options: `database`, `table`; `operation`: append (the default), upsert or delete; `onError`: stop
-(the default) or reject.
+(the default) or reject, then with `rejects`, the file that tells which rows and why.
 
 Each task hands its rows to the owner of the store, which stages them; nobody can see them yet. The
 commit names all parts, and the owner writes them in one transaction. A job that fails before that
@@ -18,6 +18,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import pyarrow as pa
 from pyspark import TaskContext
@@ -28,7 +29,8 @@ from pyspark.sql.datasource import (
 )
 
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.pipeline.store import Store
+from belvedere.pipeline.rejects import require_place, write_rejects
+from belvedere.pipeline.store import Store, Written
 
 QUERY_ID = "sql.streaming.queryId"
 
@@ -44,6 +46,12 @@ class Target:
     columns: tuple[str, ...]
     job: str
     """Names the parts of a batch job's tasks; those of a stream go by the query."""
+    rejects: Path | None = None
+
+    def tell(self, written: Written, *, more: bool) -> None:
+        if written.rejects.num_rows:
+            assert self.rejects is not None
+            write_rejects(self.rejects, self.columns, written, more=more)
 
 
 @dataclass
@@ -65,13 +73,14 @@ class BatchWriter(DataSourceArrowWriter):
 
     def commit(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         target = self._target
-        target.store.write(
+        written = target.store.write(
             target.table,
             target.operation,
             _parts(messages),
             on_error=target.on_error,
             job=target.job,
         )
+        target.tell(written, more=False)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None]) -> None:
         self._target.store.end_job(self._target.job)
@@ -96,7 +105,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
         if queries or query is None:
             raise InvalidInput("tasks do not know which query they belong to", sqlstate="XX000")
         target = self._target
-        target.store.write(
+        written = target.store.write(
             target.table,
             target.operation,
             _parts(messages),
@@ -105,6 +114,7 @@ class StreamWriter(DataSourceStreamArrowWriter):
             writer=query,
             batch=batchId,
         )
+        target.tell(written, more=True)
 
     def abort(self, messages: Sequence[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803
         for query in {one.query for one in messages if isinstance(one, Staged)}:
@@ -118,9 +128,14 @@ def target_of(store: Store, options: Mapping[str, str], columns: Sequence[str]) 
     on_error = options.get("onError", "stop")
     if on_error not in ("stop", "reject"):
         raise InvalidInput("unknown onError", sqlstate="22023", hint="stop or reject")
+    rejects = Path(options["rejects"]) if "rejects" in options else None
+    if on_error == "reject":
+        if rejects is None:
+            raise InvalidInput("the option rejects is wanted", sqlstate="22023")
+        require_place(rejects)
     operation = options.get("operation", "append")
     job = secrets.token_hex(16)
-    return Target(store, options["table"], operation, on_error, tuple(columns), job)
+    return Target(store, options["table"], operation, on_error, tuple(columns), job, rejects)
 
 
 def refuse_overwrite(overwrite: bool) -> None:

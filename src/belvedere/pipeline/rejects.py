@@ -1,0 +1,35 @@
+"""The file of rejected rows: each as it was given, with its SQLSTATE and the reason.
+
+Rows are written before their rejects are told, so the place of the file is looked at before any
+work. A stream adds the rejects of each batch to the same file.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from belvedere.errors import InvalidInput
+from belvedere.pipeline.store import Written
+
+
+def require_place(file: Path) -> None:
+    """Refuse a file that could not be written."""
+    if file.is_dir() or not os.access(file if file.exists() else file.parent, os.W_OK):
+        raise InvalidInput("rejects file cannot be written", sqlstate="58P01", file=str(file))
+
+
+def write_rejects(
+    file: Path, columns: Sequence[str], written: Written, *, more: bool = False
+) -> None:
+    """The rejects of a job; `more`: below those that are there."""
+    begun = more and file.exists() and file.stat().st_size > 0
+    with file.open("a" if more else "w", encoding="utf-8", newline="") as out:
+        writer = csv.writer(out)
+        if not begun:
+            writer.writerow([*columns, "sqlstate", "reason"])
+        for row in written.rejects.to_pylist():
+            writer.writerow([*json.loads(row["row"]), row["sqlstate"], row["reason"]])
