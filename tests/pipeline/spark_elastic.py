@@ -54,7 +54,7 @@ DYNAMIC = {
     "spark.dynamicAllocation.minExecutors": "1",
     "spark.dynamicAllocation.initialExecutors": "1",
     "spark.dynamicAllocation.maxExecutors": "3",
-    "spark.dynamicAllocation.schedulerBacklogTimeout": "200ms",
+    "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
     "spark.dynamicAllocation.executorIdleTimeout": "3s",
     "spark.dynamicAllocation.shuffleTracking.timeout": "3s",
     "spark.executor.cores": "1",

@@ -87,7 +87,7 @@ def _started(builder: SparkSession.Builder, master: str) -> SparkSession:
             "spark does not start",
             sqlstate="58000",
             hint="is the master there, and is it Java 17 or newer?",
-            detail=(said or [str(error)])[0].strip()[:500],
+            detail=(said or [str(error)])[0].strip(": ")[:500],
             master=master,
         ) from error
 
