@@ -25,4 +25,4 @@ class Config:
     outcomes_kept: int = 10_000
     resume_builds: bool = False  # views whose fill a kill cut short go on at open, or are dropped
     columnar_bytes_max: int = 512 * 1024 * 1024  # of the columnar copies; 0: none are kept
-    columnar_rows_min: int = 500  # smaller tables are scanned for every statement
+    columnar_rows_min: int = 1  # smaller tables are scanned for every statement

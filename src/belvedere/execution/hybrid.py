@@ -12,7 +12,8 @@ decides what is an error.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.errors import InvalidInput, Unsupported
@@ -22,10 +23,10 @@ from belvedere.execution.direct.dependence import dependence_of, walk
 from belvedere.execution.duck.engine import DuckEngine
 from belvedere.execution.duck.grouping import Partials, lower_partials
 from belvedere.execution.duck.leaves import compile_leaf
-from belvedere.execution.duck.lower import Lowering
+from belvedere.execution.duck.lower import Lowering, has_subquery
 from belvedere.execution.duck.query import Query, shown
-from belvedere.execution.duck.rows import TableRows
-from belvedere.execution.duck.types import NotExact, output_text
+from belvedere.execution.duck.rows import TableRows, shown_rows
+from belvedere.execution.duck.types import NotExact, Ragged, output_text
 from belvedere.execution.run import Rows, Run, one_value
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
@@ -45,6 +46,9 @@ _NOT_ALONE = (
     n.Lock,
 )
 """Nodes that gain nothing from DuckDB by themselves, or do what it cannot."""
+
+
+_NOTHING = n.Values((), ())
 
 
 @dataclass(slots=True)
@@ -135,28 +139,40 @@ class _Split:
     engine: DuckEngine
     run: Run
     report: Report
+    divides: bool = True
 
     def part(self, node: n.Node) -> Rows | None:
         """The node as one DuckDB statement, or None when it must be a Python operator."""
         if isinstance(node, _NOT_ALONE) or dependence_of(node).nearest is not None:
             return None
-        lowering = Lowering(self._evaluate, self._settle)
-        try:
-            return self._statement(node, lowering, lowering.query(node), None)
-        except NotExact as found:
-            reason = found.reason
-        if isinstance(node, n.Aggregate) and any(
-            call.function.partial is not None for call in node.aggregates
-        ):
-            lowering = Lowering(self._evaluate, self._settle)
-            try:
-                partials = lower_partials(lowering, node, ())
-                return self._statement(node, lowering, partials.query, partials)
-            except NotExact as found:
-                reason = found.reason
-        if reason not in self.report.reasons:
+        made, reason = self._lowered(node, divides=False)
+        if made is None and isinstance(node, n.Aggregate):
+            made = self._in_parts(node)
+        if made is None and self.divides and not _ends_in_groups(node):
+            made, reason = self._lowered(node, divides=True)
+        if made is None and reason not in self.report.reasons:
             self.report.reasons.append(reason)
-        return None
+        return made
+
+    def _lowered(self, node: n.Node, *, divides: bool) -> tuple[Rows | None, str]:
+        """The node as a statement; else why not."""
+        last = divides == self.divides  # else it is tried again, perhaps without settling
+        lowering = Lowering(self._evaluate, self._settle if last else _unsettled, divides)
+        try:
+            return self._statement(node, lowering, lowering.query(node), None), ""
+        except NotExact as found:
+            return None, found.reason
+
+    def _in_parts(self, node: n.Aggregate) -> Rows | None:
+        """The node as a statement whose rows Python finishes."""
+        if all(call.function.partial is None for call in node.aggregates):
+            return None
+        lowering = Lowering(self._evaluate, self._settle, self.divides)
+        try:
+            partials = lower_partials(lowering, node, ())
+        except NotExact:
+            return None
+        return self._statement(node, lowering, partials.query, partials)
 
     def _settle(self, plan: n.Node) -> object:
         """The value of a scalar sub-query by itself. Should that fail, it is left to Python, which
@@ -183,31 +199,63 @@ class _Split:
         for leaf in leaves:
             self.report.reads[leaf.name] = self.engine.source_of(leaf)
         functions = frozenset(lowering.functions)
-        engine, direct, notes = self.engine, self._direct(node), self.report.notes
+        engine, notes = self.engine, self.report.notes
+        again = self._again(node, lowering.divided)
         finish = None if partials is None else partials.finish
+        is_ragged = any(isinstance(one, Ragged) for one in query.types)
 
         def rows(run: Run) -> Iterator[Row]:
             try:
                 table = engine.fetch(text, leaves, functions, run)
             except (InvalidInput, Unsupported, NotExact) as error:
-                note = f"run again in Python: {error}"
+                note = f"run again {again.where}: {error}"
                 if note not in notes:
                     notes.append(note)
-                return direct()(run)
+                return again.rows()(run)
+            if is_ragged:
+                return shown_rows(table, query.types)
             found = TableRows(table, query.types)
             return found if finish is None else map(finish, found)
 
         return rows
 
-    def _direct(self, node: n.Node) -> Callable[[], Rows]:
-        return lambda: compile_plan(self.catalog, node)
+    def _again(self, node: n.Node, divided: bool) -> _Again:
+        """What to do when DuckDB fails: the same without its quotients, which may have more digits
+        than it holds, or all of it in Python."""
+        if not divided:
+            return _Again("in Python", lambda: compile_plan(self.catalog, node))
+        split = _Split(self.catalog, self.engine, self.run, self.report, divides=False)
+        return _Again(
+            "with quotients in Python", lambda: compile_with(self.catalog, node, split.part)
+        )
+
+
+def _unsettled(plan: n.Node) -> object:
+    raise NotExact("a sub-query with a quotient of NUMERIC values")
+
+
+def _ends_in_groups(node: n.Node) -> bool:
+    """Whether a node works on the groups of an aggregation: these are few, and a quotient of each
+    costs Python less than DuckDB."""
+    while isinstance(node, n.Sort | n.TopN | n.Limit | n.Project | n.Filter):
+        below = node.input
+        if has_subquery(replace(node, input=_NOTHING)):
+            return False
+        node = below
+    return isinstance(node, n.Aggregate)
+
+
+class _Again(NamedTuple):
+    where: str
+    rows: Callable[[], Rows]
 
 
 def _fetchable(query: Query) -> str:
     if all(one.kind is not Kind.UUID for one in query.types):
         return query.text
-    columns = ", ".join(f"{output_text(f'c{i}', t)} AS c{i}" for i, t in enumerate(query.types))
-    return f"SELECT {columns} FROM ({query.text})"
+    columns = [f"{output_text(f'c{i}', t)} AS c{i}" for i, t in enumerate(query.types)]
+    columns += [f"c{i}s" for i, one in enumerate(query.types) if isinstance(one, Ragged)]
+    return f"SELECT {', '.join(columns)} FROM ({query.text})"
 
 
 def _is_unstable(node: n.Node) -> bool:

@@ -113,6 +113,7 @@ class Copies:
             except InvalidInput:  # trimmed
                 return {}
             cursor.execute("BEGIN")
+            cursor.execute(f"SELECT 1 FROM {usable[0].name} LIMIT 0")  # the snapshot is taken here
             return {copy.relation: self._lent(cursor, copy, reader, past) for copy in usable}
 
     def _usable(self, relation: int, reader: Transaction) -> Copy | None:
@@ -129,7 +130,6 @@ class Copies:
         return copy if self._brought_up(copy) else None
 
     def _lent(self, cursor: Any, copy: Copy, reader: Transaction, past: dict[bytes, Images]) -> str:
-        cursor.execute(f"SELECT 1 FROM {copy.name} LIMIT 0")  # the snapshot is taken here
         prefix = keyspace.row_prefix(copy.relation)
         seen = {key: image for key, image in past.items() if key.startswith(prefix)}
         for change in reader.changes:

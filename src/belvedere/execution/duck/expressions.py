@@ -17,7 +17,9 @@ from sqlglot import exp
 from belvedere.errors import Error
 from belvedere.execution.direct.dependence import walk
 from belvedere.execution.duck.query import ColumnPlaces, Outer, Query, Typed, one_type
-from belvedere.execution.duck.types import NotExact, literal_text, literal_type, type_text
+from belvedere.execution.duck.quotients import chosen, result_of, shown_of
+from belvedere.execution.duck.shortcuts import padded, shorter_form
+from belvedere.execution.duck.types import NotExact, Ragged, literal_text, literal_type, type_text
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import Function, Volatility, build_sql
@@ -58,6 +60,7 @@ class Scope(NamedTuple):
     plan: LowerPlan
     evaluate: Callable[[e.Expression], object]
     settle: Callable[[n.Node], object]
+    divide: Callable[[Typed, Typed], Typed]
     used: set[str]  # functions that DuckDB has to be given
 
 
@@ -69,13 +72,11 @@ def lower(scope: Scope, expression: e.Expression) -> Typed:
         case e.Literal():
             return constant(expression.value, expression.type)
         case e.Column():
-            place = scope.column(expression.index)
-            return Typed(place.tree(), place.type)
+            return scope.column(expression.index)
         case e.OuterColumn():
             if expression.depth > len(scope.outer):
                 raise NotExact("a row outside of this part is used")
-            place = scope.outer[expression.depth - 1](expression.index)
-            return Typed(place.tree(), place.type)
+            return scope.outer[expression.depth - 1](expression.index)
         case e.Call():
             return call(scope, expression.function, expression.arguments, expression.type)
         case e.Cast():
@@ -89,9 +90,7 @@ def lower(scope: Scope, expression: e.Expression) -> Typed:
         case e.Case():
             return _case(scope, expression)
         case e.Coalesce():
-            values = [lower(scope, one) for one in expression.arguments]
-            trees = [value.tree for value in values]
-            return Typed(exp.Coalesce(this=trees[0], expressions=trees[1:]), one_type(values))
+            return _coalesce([lower(scope, one) for one in expression.arguments])
         case _:
             return _test(scope, expression)
 
@@ -99,7 +98,8 @@ def lower(scope: Scope, expression: e.Expression) -> Typed:
 def constant(value: object, sql_type: SqlType) -> Typed:
     text = literal_text(value, sql_type)
     tree = sqlglot.parse_one(text, dialect="duckdb")
-    return Typed(tree, literal_type(value, sql_type), value is None)
+    literal = e.Literal(value, sql_type)
+    return Typed(tree, literal_type(value, sql_type), value is None, literal=literal)
 
 
 def call(
@@ -108,6 +108,13 @@ def call(
     if function.name == "extract" and isinstance(arguments[0], e.Literal):
         function, arguments = _known_field(function, arguments)
     lowered = [lower(scope, argument) for argument in arguments]
+    if function.name == "/" and result.kind is Kind.NUMERIC:
+        return scope.divide(*lowered)
+    if function.name == "cast" and _is_same_text(lowered[0].type, result):
+        return lowered[0]
+    shorter = shorter_form(function, lowered)
+    if shorter is not None:
+        return shorter
     if function.name == "substring" and _is_plain_substring(scope, function, arguments):
         tree = exp.Anonymous(this="substring", expressions=[one.tree for one in lowered])
         return Typed(tree, result)
@@ -117,6 +124,11 @@ def call(
             for one, argument in zip(lowered, arguments)
         ]
     return built(scope, function, lowered, result)
+
+
+def _is_same_text(given: SqlType, result: SqlType) -> bool:
+    """CHAR keeps its blanks as CHAR of any length."""
+    return given.kind is Kind.CHAR and result == SqlType(Kind.CHAR)
 
 
 def _is_plain_substring(
@@ -177,6 +189,8 @@ def built(scope: Scope, function: Function, arguments: list[Typed], result: SqlT
     if result.kind is Kind.NUMERIC and result.precision is None and bounds is not None:
         result = bounds(from_types) or result
     type_text(result)
+    if any(isinstance(one, Ragged) for one in from_types):
+        return result_of(function.name, arguments, tree, result)
     return Typed(tree, result)
 
 
@@ -201,12 +215,34 @@ def _case(scope: Scope, expression: e.Case) -> Typed:
     results = [lower(scope, result) for _, result in expression.whens]
     default = lower(scope, expression.default)
     sql_type = one_type([*results, default])
-    ifs = [
-        exp.If(this=lower(scope, condition).tree, true=result.tree)
-        for (condition, _), result in zip(expression.whens, results)
+    *trees, otherwise = chosen([*results, default], sql_type)
+    if default.null:
+        otherwise = exp.cast(exp.Null(), type_text(sql_type))
+    conditions = [lower(scope, condition).tree for condition, _ in expression.whens]
+    tree = _case_of(conditions, trees, otherwise)
+    if not isinstance(sql_type, Ragged):
+        return Typed(tree, sql_type)
+    shown = [shown_of(result) for result in results]
+    scale = _case_of([one.copy() for one in conditions], shown, shown_of(default))
+    return Typed(tree, sql_type, scale=scale)
+
+
+def _case_of(conditions: list[exp.Expr], results: list[exp.Expr], default: exp.Expr) -> exp.Expr:
+    ifs = [exp.If(this=one, true=result) for one, result in zip(conditions, results)]
+    return exp.Case(ifs=ifs, default=default)
+
+
+def _coalesce(values: list[Typed]) -> Typed:
+    sql_type = one_type(values)
+    trees = chosen(values, sql_type)
+    tree = exp.Coalesce(this=trees[0], expressions=trees[1:])
+    if not isinstance(sql_type, Ragged):
+        return Typed(tree, sql_type)
+    given: list[exp.Expr] = [
+        exp.not_(exp.Is(this=_paren(v.tree.copy()), expression=exp.Null())) for v in values
     ]
-    otherwise = exp.cast(exp.Null(), type_text(sql_type)) if default.null else default.tree
-    return Typed(exp.Case(ifs=ifs, default=otherwise), sql_type)
+    shown = [shown_of(value) for value in values]
+    return Typed(tree, sql_type, scale=_case_of(given, shown, exp.Null()))
 
 
 def _test(scope: Scope, expression: e.Expression) -> Typed:
@@ -246,9 +282,12 @@ def _in_list(scope: Scope, expression: e.InList) -> Typed:
     blanks = all(one.kind is Kind.CHAR for one in types)  # do not count at the end of these
     if not blanks:
         _require_plain(*types)
-    operand = _paren(lower(scope, expression.operand).tree)
-    items = [lower(scope, item).tree for item in expression.items]
-    if blanks:
+    value = lower(scope, expression.operand)
+    listed = [lower(scope, item) for item in expression.items]
+    operand, items = _paren(value.tree), [item.tree for item in listed]
+    if blanks and (same := padded(value, listed)) is not None:
+        operand, items = _paren(same[0]), same[1:]
+    elif blanks:
         operand, items = _stripped(operand), [_stripped(item) for item in items]
     tree: exp.Expr = exp.In(this=operand, expressions=items)
     return Typed(exp.not_(tree) if expression.negated else tree, BOOLEAN)
@@ -290,12 +329,22 @@ def _subquery(
     text = query.text
     match expression:
         case e.ScalarSubquery():
-            return Typed(_verbatim(f"({text})"), query.types[0])
+            return _scalar(query)
         case e.Exists():
             tree = _verbatim(f"EXISTS ({text})")
             return Typed(exp.not_(tree) if expression.negated else tree, BOOLEAN)
         case e.QuantifiedSubquery():
+            if any(isinstance(one, Ragged) for one in query.types):
+                raise NotExact("a sub-query that gives NUMERIC values of different scales")
             return _quantified_subquery(scope, expression, text)
+
+
+def _scalar(query: Query) -> Typed:
+    sql_type = query.types[0]
+    if not isinstance(sql_type, Ragged):
+        return Typed(_verbatim(f"({query.text})"), sql_type)
+    value, scale = (_verbatim(f"(SELECT {c} FROM ({query.text}))") for c in ("c0", "c0s"))
+    return Typed(value, sql_type, scale=scale)
 
 
 def _quantified_subquery(scope: Scope, expression: e.QuantifiedSubquery, text: str) -> Typed:

@@ -2,8 +2,9 @@
 
 The arguments, filters and keys are projected first, so that what is aggregated are plain columns.
 The registry marks the call inside a form with [[ ]]: DISTINCT, ORDER BY, FILTER and OVER go there.
-An aggregate whose last step DuckDB cannot do exactly (avg of NUMERIC) is computed in parts, and
-Python finishes: see `Partials`.
+An average of exact numbers is a sum, a count and a quotient above them. An aggregate whose last
+step DuckDB cannot do exactly (a variance of NUMERIC) is computed in parts, and Python finishes: see
+`Partials`.
 """
 
 from __future__ import annotations
@@ -18,16 +19,18 @@ from belvedere.execution.duck.query import (
     Query,
     Typed,
     Types,
+    closed,
     named,
-    places,
     require_groupable,
+    selected,
 )
-from belvedere.execution.duck.types import NotExact, literal_text, type_text
+from belvedere.execution.duck.quotients import average_before
+from belvedere.execution.duck.types import NotExact, Ragged, literal_text, type_text
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Function
-from belvedere.plan.functions.sqlform import sql_template
-from belvedere.types import INTEGER, Kind, Row, SqlType
+from belvedere.plan.functions.sqlform import DECIMAL_DIGITS_MAX, sql_template
+from belvedere.types import BIGINT, INTEGER, Kind, Row, SqlType, numeric
 
 if TYPE_CHECKING:
     from belvedere.execution.duck.lower import Lowering
@@ -57,9 +60,9 @@ class _Inputs:
     """The projection below an aggregation: each expression once."""
 
     def __init__(self, lowering: Lowering, below: n.Node, outer: Outer) -> None:
-        self.query = lowering.query(below, outer)
-        self.inner, self.alias = lowering.name(), lowering.name()
-        self._scope = lowering.scope(places(self.inner, self.query.types), outer)
+        self._parts = lowering.parts(lowering.query(below, outer))
+        self.alias = lowering.name()
+        self._scope = lowering.scope(self._parts.places(), outer)
         self._columns: list[Typed] = []
         self._known: dict[e.Expression, int] = {}
 
@@ -72,7 +75,7 @@ class _Inputs:
         return f"{self.alias}.c{at}", self._columns[at].type
 
     def source(self) -> str:
-        text = f"SELECT {named(self._columns)} FROM ({self.query.text}) AS {self.inner}"
+        text = f"SELECT {named(self._columns)}{self._parts.rest}"
         return f"({text}) AS {self.alias}"
 
     def keys(self, keys: tuple[e.SortKey, ...]) -> str:
@@ -85,32 +88,66 @@ class _Inputs:
 
 
 def lower_aggregate(lowering: Lowering, node: n.Aggregate, outer: Outer) -> Query:
-    if any(call.function.partial is not None for call in node.aggregates):
+    """With averages as quotients on top; other aggregates that end in Python have no form."""
+    if any(call.function.partial is not None and not _is_average(call) for call in node.aggregates):
         raise NotExact("the last step of an aggregate runs in Python")
-    return lower_partials(lowering, node, outer).query
+    inputs = _Inputs(lowering, node.input, outer)
+    grouped = _grouped(inputs, node, averages=True)
+    if not any(map(_is_average, node.aggregates)):
+        return grouped.query
+    parts, at, columns = closed(grouped.query, lowering.name()), 0, []
+    for (width, _), call in zip(grouped.columns, _calls(node)):
+        taken = parts.columns[at : at + width]
+        at += width
+        if call is not None and _is_average(call):
+            before = average_before(inputs.column(call.arguments[0])[1])
+            columns.append(lowering.divide(taken[0], taken[1], before))
+        else:
+            columns += taken
+    return selected(parts._replace(columns=tuple(columns)))
+
+
+def _is_average(call: e.AggregateCall) -> bool:
+    return call.function.name == "avg" and call.function.partial is not None
+
+
+def _calls(node: n.Aggregate) -> list[e.AggregateCall | None]:
+    """For every column of the node the aggregate it is."""
+    return [*(None for _ in node.groups), *node.aggregates, *(None for _ in node.groupings)]
 
 
 def lower_partials(lowering: Lowering, node: n.Aggregate, outer: Outer) -> Partials:
-    inputs = _Inputs(lowering, node.input, outer)
+    """Averages and the like as columns that Python makes one value of."""
+    found = _grouped(_Inputs(lowering, node.input, outer), node, averages=False)
+    if any(isinstance(one, Ragged) for one in found.query.types):
+        raise NotExact("NUMERIC values of different scales are aggregated")
+    return found
+
+
+def _grouped(inputs: _Inputs, node: n.Aggregate, *, averages: bool) -> Partials:
     # Equal groups of several grouping sets are not one: each is NULL where its set leaves it out.
     alone = node.grouping_sets is not None
     groups = [inputs.column(group, new=alone) for group in node.groups]
     require_groupable(sql_type for _, sql_type in groups)
     texts = [text for text, _ in groups]
-    types = [sql_type for _, sql_type in groups]
-    columns: list[tuple[int, Callable[..., Any] | None]] = [(1, None) for _ in groups]
+    columns: list[tuple[str, SqlType, str | None]] = [(*group, None) for group in groups]
+    widths: list[tuple[int, Callable[..., Any] | None]] = [(1, None) for _ in groups]
     for call in node.aggregates:
-        found, form = _aggregate(inputs, call)
-        columns.append((len(found), form))
-        texts += [text for text, _ in found]
-        types += [sql_type for _, sql_type in found]
+        found, form = _aggregate(inputs, call, averages=averages)
+        widths.append((len(found), form))
+        columns += found
     for grouping in node.groupings:
-        texts.append(f"CAST(GROUPING({', '.join(groups[i][0] for i in grouping)}) AS INTEGER)")
-        types.append(INTEGER)
-        columns.append((1, None))
-    listed = ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts)) or "count(*) AS nothing"
-    text = f"SELECT {listed} FROM {inputs.source()}{_group_by(node, [t for t, _ in groups])}"
-    return Partials(Query(text, tuple(types)), tuple(columns))
+        text = f"CAST(GROUPING({', '.join(texts[i] for i in grouping)}) AS INTEGER)"
+        columns.append((text, INTEGER, None))
+        widths.append((1, None))
+    listed = []
+    for i, (text, _, scale) in enumerate(columns):
+        listed.append(f"{text} AS c{i}")
+        if scale is not None:
+            listed.append(f"{scale} AS c{i}s")
+    chosen = ", ".join(listed) or "count(*) AS nothing"
+    text = f"SELECT {chosen} FROM {inputs.source()}{_group_by(node, texts)}"
+    return Partials(Query(text, tuple(one for _, one, _ in columns)), tuple(widths))
 
 
 def _group_by(node: n.Aggregate, groups: list[str]) -> str:
@@ -121,9 +158,9 @@ def _group_by(node: n.Aggregate, groups: list[str]) -> str:
 
 
 def _aggregate(
-    inputs: _Inputs, call: e.AggregateCall
-) -> tuple[list[tuple[str, SqlType]], Callable[..., Any] | None]:
-    """The columns of one aggregate, and how they become its value."""
+    inputs: _Inputs, call: e.AggregateCall, *, averages: bool
+) -> tuple[list[tuple[str, SqlType, str | None]], Callable[..., Any] | None]:
+    """The columns of one aggregate, with their scales, and how they become its value."""
     if call.function.direct is not None:
         raise NotExact(f"{call.function.name} WITHIN GROUP runs in Python")
     arguments = [inputs.column(argument) for argument in call.arguments]
@@ -141,12 +178,34 @@ def _aggregate(
     partial = call.function.partial
     if partial is None:
         text, sql_type = _marked(call.function, types, given, call.type)
-        return [(_put(text, call.distinct, order, after), sql_type)], None
+        whole = _put(text, call.distinct, order, after)
+        return [_with_scale(call, whole, sql_type, types, given, after)], None
     if any(one.kind is Kind.NUMERIC and one.precision is None for one in types):
         raise NotExact("NUMERIC without bounds")
-    parts = [_filled(f"[[{column}]]", given) for column in partial.columns]
-    whole = [(_put(part, call.distinct, order, after), SqlType(Kind.NUMERIC)) for part in parts]
-    return whole, partial.finish
+    parts = [
+        _put(_filled(f"[[{column}]]", given), call.distinct, order, after)
+        for column in partial.columns
+    ]
+    if not (averages and _is_average(call)):
+        if any(isinstance(one, Ragged) for one in types):
+            raise NotExact(f"{call.function.name} of NUMERIC values of different scales")
+        return [(part, SqlType(Kind.NUMERIC), None) for part in parts], partial.finish
+    total = numeric(DECIMAL_DIGITS_MAX, types[0].scale or 0 if types[0].precision else 0)
+    first = _with_scale(call, parts[0], total, types, given, after)
+    return [first, (parts[1], BIGINT, None)], None
+
+
+def _with_scale(
+    call: e.AggregateCall, text: str, result: SqlType, types: Types, given: list[str], after: str
+) -> tuple[str, SqlType, str | None]:
+    """A sum shows as many digits as the value that shows the most."""
+    if not any(isinstance(one, Ragged) for one in types) or call.function.name == "count":
+        return text, result, None
+    if call.function.name not in ("sum", "avg"):
+        raise NotExact(f"{call.function.name} of NUMERIC values of different scales")
+    scale = f"max(CASE WHEN {given[0]} IS NOT NULL THEN {given[0]}s END){after}"
+    wide = Ragged(Kind.NUMERIC, precision=result.precision, scale=result.scale)
+    return text, wide, scale
 
 
 def _marked(
@@ -184,6 +243,8 @@ def lower_window(lowering: Lowering, node: n.Window, outer: Outer) -> Query:
     texts = [text for text, _ in kept]
     types = [sql_type for _, sql_type in kept]
     for call in node.calls:
+        if any(isinstance(inputs.column(one)[1], Ragged) for one in call.arguments):
+            raise NotExact("a window over NUMERIC values of different scales")
         if call.function.partial is not None:
             raise NotExact("the last step of an aggregate runs in Python")
         arguments = [inputs.column(argument) for argument in call.arguments]
@@ -194,8 +255,9 @@ def lower_window(lowering: Lowering, node: n.Window, outer: Outer) -> Query:
             after = f" FILTER (WHERE {inputs.column(call.filter)[0]})"
         texts.append(_put(text, False, "", f"{after} OVER ({over})"))
         types.append(sql_type)
-    listed = ", ".join(f"{text} AS c{i}" for i, text in enumerate(texts))
-    return Query(f"SELECT {listed} FROM {inputs.source()}", tuple(types))
+    listed = [f"{text} AS c{i}" for i, text in enumerate(texts)]
+    listed += [f"{texts[i]}s AS c{i}s" for i, one in enumerate(types) if isinstance(one, Ragged)]
+    return Query(f"SELECT {', '.join(listed)} FROM {inputs.source()}", tuple(types))
 
 
 def _whole(node: n.Node, index: int) -> e.Column:
@@ -209,7 +271,8 @@ def _over(lowering: Lowering, inputs: _Inputs, node: n.Window) -> str:
         require_groupable(sql_type for _, sql_type in columns)
         parts.append(f"PARTITION BY {', '.join(text for text, _ in columns)}")
     if node.order:
-        require_groupable(inputs.column(key.expression)[1] for key in node.order)
+        keys = [inputs.column(key.expression)[1] for key in node.order]
+        require_groupable(one for one in keys if not isinstance(one, Ragged))  # a value is a place
         parts.append(f"ORDER BY {inputs.keys(node.order)}")
     frame = node.frame
     start, end = (_bound(lowering, bound) for bound in (frame.start, frame.end))

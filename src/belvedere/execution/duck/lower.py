@@ -5,13 +5,15 @@ that inner queries can refer to any row around them. What is read from Belvedere
 functions, virtual tables) becomes a leaf: a name in the text and a plan that Python runs to fill
 it.
 
-    SELECT q1.c0 AS c0 FROM (SELECT * FROM leaf_0) AS q1 WHERE q1.c1 > CAST(5 AS INTEGER)
+    SELECT q1.c0 AS c0 FROM leaf_0 AS q1 WHERE (q1.c1 > CAST(5 AS INTEGER))
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+
+from sqlglot import exp
 
 from belvedere.execution.direct.dependence import SUBQUERIES, dependence_of, walk
 from belvedere.execution.duck.expressions import Scope
@@ -20,18 +22,29 @@ from belvedere.execution.duck.grouping import lower_aggregate, lower_window
 from belvedere.execution.duck.query import (
     ColumnPlaces,
     Outer,
-    Place,
+    Parts,
     Query,
+    Typed,
     Types,
+    closed,
+    columns_of,
     leaf_place,
     named,
     one_type,
-    places,
-    renamed,
+    opened,
     require_groupable,
     same_types,
+    selected,
 )
-from belvedere.execution.duck.types import NotExact, literal_text, literal_type, type_text
+from belvedere.execution.duck.quotients import quotient
+from belvedere.execution.duck.shortcuts import padded
+from belvedere.execution.duck.types import (
+    NotExact,
+    Ragged,
+    literal_text,
+    literal_type,
+    type_text,
+)
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.access import FULL
@@ -41,10 +54,13 @@ from belvedere.types import Kind
 @dataclass(slots=True)
 class Lowering:
     """One statement in the making. `leaves` are the plans behind the leaf names, in order;
-    `settle` gives the value of a scalar sub-query that has no form here, as of now."""
+    `settle` gives the value of a scalar sub-query that has no form here, as of now; `divides`:
+    NUMERIC quotients are made by DuckDB."""
 
     evaluate: Callable[[e.Expression], object]
     settle: Callable[[n.Node], object]
+    divides: bool = True
+    divided: bool = False  # whether there is such a quotient
     leaves: list[n.Node] = field(default_factory=list)
     functions: set[str] = field(default_factory=set)
     ctes: dict[int, tuple[str, Types]] = field(default_factory=dict)
@@ -59,15 +75,27 @@ class Lowering:
         for sql_type in types:
             type_text(sql_type)
         self.leaves.append(node)
-        columns = ", ".join(
-            f"CAST(hex(c{i}) AS UUID) AS c{i}" if one.kind is Kind.UUID else f"c{i}"
-            for i, one in enumerate(types)
-        )
-        place = leaf_place(len(self.leaves) - 1)
-        return Query(f"SELECT {columns or '*'} FROM {place}", types)
+        alias, place = self.name(), leaf_place(len(self.leaves) - 1)
+        columns = [
+            one._replace(tree=_uuid(one.tree)) if one.type.kind is Kind.UUID else one
+            for one in columns_of(alias, types)
+        ]
+        return selected(Parts(tuple(columns), f"{place} AS {alias}"))
 
     def scope(self, column: ColumnPlaces, outer: Outer) -> Scope:
-        return Scope(column, outer, self.inner, self.evaluate, self.settle, self.functions)
+        return Scope(
+            column, outer, self.inner, self.evaluate, self.settle, self.divide, self.functions
+        )
+
+    def parts(self, query: Query) -> Parts:
+        return opened(query, self.name())
+
+    def divide(self, dividend: Typed, divisor: Typed, before: int | None = None) -> Typed:
+        if not self.divides:
+            raise NotExact("a quotient of NUMERIC values is made in Python")
+        made = quotient(dividend, divisor, before)
+        self.divided = True
+        return made
 
     def inner(self, node: n.Node, outer: Outer) -> Query:
         """A query inside an expression; when it has no form, nothing of it stays."""
@@ -106,7 +134,8 @@ class Lowering:
                 if node.cte not in self.ctes:
                     raise NotExact("a CTE outside of this part is read")
                 name, types = self.ctes[node.cte]
-                return Query(f"SELECT * FROM {name}", types)
+                alias = self.name()
+                return selected(Parts(columns_of(alias, types), f"{name} AS {alias}"))
             case n.VirtualScan():
                 return self.leaf(node)
             case n.TableFunction() if dependence_of(node).nearest is None:
@@ -134,25 +163,18 @@ class Lowering:
 
     def filter(self, below: n.Node, condition: e.Expression, outer: Outer) -> Query:
         _require_order(below, condition)
-        query, alias = self.query(below, outer), self.name()
-        text = self.condition(condition, alias, query.types, outer)
-        return Query(f"SELECT * FROM ({query.text}) AS {alias} WHERE {text}", query.types)
-
-    def condition(self, condition: e.Expression, alias: str, types: Types, outer: Outer) -> str:
-        scope = self.scope(places(alias, types), outer)
-        return lower_expression(scope, condition).text
+        parts = self.parts(self.query(below, outer))
+        text = lower_expression(self.scope(parts.places(), outer), condition).text
+        return _open_unless(has_subquery(condition), parts._replace(where=(*parts.where, text)))
 
     def project(self, node: n.Project, outer: Outer) -> Query:
         if isinstance(node.input, n.Sort | n.TopN | n.Limit):
             return self.ordered(node.input, outer, node.expressions)
         _require_order(node.input, node.expressions)
-        query, alias = self.query(node.input, outer), self.name()
-        scope = self.scope(places(alias, query.types), outer)
-        columns = [lower_expression(scope, one) for one in node.expressions]
-        return Query(
-            f"SELECT {named(columns)} FROM ({query.text}) AS {alias}",
-            tuple(column.type for column in columns),
-        )
+        parts = self.parts(self.query(node.input, outer))
+        scope = self.scope(parts.places(), outer)
+        columns = tuple(lower_expression(scope, one) for one in node.expressions)
+        return _open_unless(has_subquery(node.expressions), parts._replace(columns=columns))
 
     def values(self, node: n.Values, outer: Outer) -> Query:
         if node.rows == ((),):
@@ -162,6 +184,8 @@ class Lowering:
         scope = self.scope(_no_columns, outer)
         rows = [[lower_expression(scope, value) for value in row] for row in node.rows]
         types = tuple(one_type([row[i] for row in rows]) for i in range(len(node.fields)))
+        if any(isinstance(one, Ragged) for one in types):
+            raise NotExact("NUMERIC values of different scales meet")
         texts = [", ".join(value.text for value in row) for row in rows]
         names = ", ".join(f"c{i}" for i in range(len(types)))
         listed = ", ".join(f"({text})" for text in texts)
@@ -177,16 +201,14 @@ class Lowering:
     ) -> Query:
         """Sort, limit and the projection above them as one SELECT, which alone keeps the order."""
         below, keys, limit = self.unstack(node)
-        query, alias = self.query(below, outer), self.name()
-        scope = self.scope(places(alias, query.types), outer)
-        columns, types = f"{alias}.*", query.types
+        parts = self.parts(self.query(below, outer))
+        scope = self.scope(parts.places(), outer)
         if expressions is not None:
-            made = [lower_expression(scope, one) for one in expressions]
-            columns, types = named(made), tuple(one.type for one in made)
-        text = f"SELECT {columns} FROM ({query.text}) AS {alias}"
-        if keys:
-            text += " ORDER BY " + self.order_by(keys, scope)
-        return Query(text + limit, types)
+            made = tuple(lower_expression(scope, one) for one in expressions)
+            parts = parts._replace(columns=made)
+        query = selected(parts)
+        order = " ORDER BY " + self.order_by(keys, scope) if keys else ""
+        return Query(query.text + order + limit, query.types)
 
     def unstack(self, node: n.Sort | n.TopN | n.Limit) -> tuple[n.Node, tuple[e.SortKey, ...], str]:
         match node:
@@ -231,56 +253,65 @@ class Lowering:
             return Query(f"SELECT DISTINCT * FROM ({query.text}) AS {alias}", query.types)
         if not isinstance(node.input, n.Sort):
             raise NotExact("DISTINCT ON without an order")
-        query, alias = self.query(node.input.input, outer), self.name()
-        scope = self.scope(places(alias, query.types), outer)
+        query = self.query(node.input.input, outer)
+        parts = self.parts(query)
+        scope = self.scope(parts.places(), outer)
         on = ", ".join(lower_expression(scope, one).text for one in node.on)
         order = self.order_by(node.input.keys, scope)
-        return Query(
-            f"SELECT DISTINCT ON ({on}) {alias}.* FROM ({query.text}) AS {alias} ORDER BY {order}",
-            query.types,
-        )
+        text = f"SELECT DISTINCT ON ({on}) {named(parts.columns)}{parts.rest} ORDER BY {order}"
+        return Query(text, query.types)
 
     # -- two inputs ---------------------------------------------------------------------------
 
     def join(self, node: n.Join, outer: Outer) -> Query:
-        left, left_name = self.query(node.left, outer), self.name()
-        around = (places(left_name, left.types), *outer) if node.lateral else outer
-        right, right_name = self.query(node.right, around), self.name()
-        condition = self.join_condition(node, (left_name, left), (right_name, right), outer)
-        columns = renamed(left_name, left.types, right_name, right.types)
-        source = f"({left.text}) AS {left_name}"
+        left = self.parts(self.query(node.left, outer))
+        around = (left.places(), *outer) if node.lateral else outer
+        found = self.query(node.right, around)
+        right = closed(found, self.name()) if node.lateral else self.parts(found)
         if node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
-            word = "EXISTS" if node.kind is n.JoinKind.SEMI else "NOT EXISTS"
-            inner = f"SELECT 1 FROM ({right.text}) AS {right_name} WHERE {condition}"
-            return Query(f"SELECT * FROM {source} WHERE {word} ({inner})", left.types)
+            return self.semi_join(node, left, right, outer)
+        if node.kind is not n.JoinKind.INNER:  # what does not match must not meet the conditions
+            left, right = (
+                closed(selected(one), self.name()) if one.where else one for one in (left, right)
+            )
+        within = node.kind is n.JoinKind.INNER and has_subquery(node.residual)
+        shown = replace(node, residual=None) if within else node
+        condition = self.join_condition(shown, left, right, outer)
         lateral = "LATERAL " if node.lateral else ""
-        text = (
-            f"SELECT {columns} FROM {source} {node.kind.value.upper()} JOIN "
-            f"{lateral}({right.text}) AS {right_name} ON {condition}"
-        )
-        return Query(text, left.types + right.types)
+        other = right.source if right.single else f"({right.source})"
+        source = f"{left.source} {node.kind.value.upper()} JOIN {lateral}{other} ON {condition}"
+        columns, where = left.columns + right.columns, left.where + right.where
+        parts = Parts(columns, source, where, single=False)
+        if within and node.residual is not None:
+            # Behind WHERE a sub-query is joined to the rows that meet; behind ON to all pairs.
+            text = lower_expression(self.scope(parts.places(), outer), node.residual).text
+            return _open_unless(True, parts._replace(where=(*where, text)))
+        return selected(parts)
 
-    def join_condition(
-        self, node: n.Join, left: tuple[str, Query], right: tuple[str, Query], outer: Outer
-    ) -> str:
-        of_left, of_right = places(left[0], left[1].types), places(right[0], right[1].types)
+    def semi_join(self, node: n.Join, left: Parts, right: Parts, outer: Outer) -> Query:
+        condition = self.join_condition(node, left, right, outer)
+        word = "EXISTS" if node.kind is n.JoinKind.SEMI else "NOT EXISTS"
+        inner = right._replace(where=(*right.where, condition))
+        test = f"{word} (SELECT 1{inner.rest})"
+        return _open_unless(True, left._replace(where=(*left.where, test)))
+
+    def join_condition(self, node: n.Join, left: Parts, right: Parts, outer: Outer) -> str:
         parts = []
         for key in node.keys:
             sign = "IS NOT DISTINCT FROM" if key.null_safe else "="
-            first = lower_expression(self.scope(of_left, outer), key.left)
-            second = lower_expression(self.scope(of_right, outer), key.right)
+            first = lower_expression(self.scope(left.places(), outer), key.left)
+            second = lower_expression(self.scope(right.places(), outer), key.right)
             if first.type.kind is not second.type.kind:
                 raise NotExact("join keys of different types")
-            require_groupable((first.type, second.type))
             texts = [one.text for one in (first, second)]
+            if first.type.kind is Kind.CHAR and padded(first, [second]) is None:
+                texts = [f"rtrim({text}, ' ')" for text in texts]
+            else:
+                require_groupable((first.type, second.type))
             parts.append(f"({texts[0]}) {sign} ({texts[1]})")
         if node.residual is not None:
-            width = len(left[1].types)
-
-            def both(index: int) -> Place:
-                return of_left(index) if index < width else of_right(index - width)
-
-            scope = self.scope(both, outer)
+            both = Parts(left.columns + right.columns, "")
+            scope = self.scope(both.places(), outer)
             parts.append(f"({lower_expression(scope, node.residual).text})")
         return " AND ".join(parts) or "TRUE"
 
@@ -288,9 +319,10 @@ class Lowering:
         left, right = self.query(node.left, outer), self.query(node.right, outer)
         word = node.kind.value.upper() + (" ALL" if node.all else "")
         text = f"(SELECT * FROM ({left.text})) {word} (SELECT * FROM ({right.text}))"
+        types = same_types(left, right)
         if not (node.all and node.kind is n.SetKind.UNION):
-            require_groupable(left.types)
-        return Query(f"SELECT * FROM ({text}) AS {self.name()}", same_types(left, right))
+            require_groupable(types)
+        return Query(f"SELECT * FROM ({text}) AS {self.name()}", types)
 
     def with_ctes(self, node: n.With, outer: Outer) -> Query:
         parts = []
@@ -318,7 +350,22 @@ def _no_rows(node: n.Values) -> Query:
     return Query(f"SELECT {', '.join(columns) or '1 AS nothing'} WHERE FALSE", types)
 
 
-def _no_columns(index: int) -> Place:
+def has_subquery(expressions: object) -> bool:
+    return any(isinstance(item, SUBQUERIES) for item, _ in walk(expressions, 0))
+
+
+def _open_unless(shut: bool, parts: Parts) -> Query:
+    """DuckDB makes joins of sub-queries, above all of the FROM they stand behind; so nothing more
+    is put on a SELECT that has one."""
+    query = selected(parts)
+    return query._replace(parts=None) if shut else query
+
+
+def _uuid(tree: exp.Expr) -> exp.Expr:
+    return exp.cast(exp.Anonymous(this="hex", expressions=[tree]), "UUID")
+
+
+def _no_columns(index: int) -> Typed:
     raise AssertionError(index)
 
 
@@ -327,7 +374,7 @@ def _require_order(below: n.Node, expressions: object) -> None:
     while isinstance(below, n.Project | n.Filter | n.Limit):
         below = below.input
     if isinstance(below, n.Scan) and below.access.ordered:
-        if any(isinstance(item, SUBQUERIES) for item, _ in walk(expressions, 0)):
+        if has_subquery(expressions):
             raise NotExact("a sub-query beside the order of a key")
 
 

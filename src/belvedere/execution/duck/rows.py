@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from belvedere.execution.duck.types import to_values
+from belvedere.execution.duck.types import Ragged, to_values
+from belvedere.plan.values.decimals import rounded
 from belvedere.types import Row, SqlType
 
 if TYPE_CHECKING:
@@ -35,4 +36,16 @@ def rows_of(table: pa.Table, types: tuple[SqlType, ...]) -> Iterator[Row]:
     if not types:
         return iter([()] * table.num_rows)
     columns = [to_values(table.column(i), one) for i, one in enumerate(types)]
+    return zip(*columns)
+
+
+def shown_rows(table: pa.Table, types: tuple[SqlType, ...]) -> Iterator[Row]:
+    """The same where some columns are ragged: every value with the digits it shows."""
+    columns = []
+    for i, one in enumerate(types):
+        values = to_values(table.column(f"c{i}"), one)
+        if isinstance(one, Ragged):
+            scales = table.column(f"c{i}s").to_pylist()
+            values = [None if v is None else rounded(v, s) for v, s in zip(values, scales)]
+        columns.append(values)
     return zip(*columns)

@@ -9,10 +9,12 @@ from __future__ import annotations
 import datetime
 import decimal
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from belvedere.plan.functions import duckdb_type
+from belvedere.plan.functions.sqlform import DECIMAL_DIGITS_MAX
 from belvedere.types import Interval, Kind, SqlType, numeric
 
 if TYPE_CHECKING:
@@ -25,6 +27,21 @@ class NotExact(Exception):
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
         self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class Ragged(SqlType):
+    """NUMERIC values that are exact at this scale, but show fewer or more digits after the point,
+    each its own number of them: quotients, and branches of a CASE that differ."""
+
+
+def ragged(types: Sequence[SqlType]) -> Ragged:
+    """The type that holds the values of all these bounded NUMERIC types."""
+    if any(one.precision is None for one in types):
+        raise NotExact("NUMERIC without bounds")
+    after = max(one.scale or 0 for one in types)
+    before = max((one.precision or 0) - (one.scale or 0) for one in types)
+    return Ragged(Kind.NUMERIC, precision=min(before + after, DECIMAL_DIGITS_MAX), scale=after)
 
 
 def type_text(sql_type: SqlType) -> str:

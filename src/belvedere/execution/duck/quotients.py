@@ -1,0 +1,177 @@
+"""NUMERIC division in DuckDB, to PostgreSQL's last digit.
+
+DuckDB has no such division, but it has 128-bit integers. A quotient is made of the operands as
+integers, rounded half away from zero to the scale that PostgreSQL would choose for these values
+(`plan.values.decimals.division_scale`), and becomes a DECIMAL of a fixed scale; what it shows goes
+beside it, see `Ragged`. Integers that do not hold, or more digits than the fixed scale has, are an
+error of DuckDB's: the statement then runs again without a division in DuckDB.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlglot import exp
+
+from belvedere.execution.duck.query import Typed
+from belvedere.execution.duck.types import NotExact, Ragged
+from belvedere.plan.functions.numerics import parts as digits_of
+from belvedere.plan.functions.sqlform import DECIMAL_DIGITS_MAX
+from belvedere.types import Kind, SqlType
+
+PLACES = 20
+"""Digits after the point that are held: what a quotient of at least 0.0001 has, and more."""
+
+PLACES_SMALL = 24
+"""The same where few digits are before the point."""
+
+
+SCALE_BY_PRODUCT_MAX = 6
+"""Up to this scale a value times ten to it still has room in 38 digits; beyond, it goes by text."""
+
+_TEN_TO = "CAST('1' || repeat('0', {}) AS HUGEINT)"
+
+
+def quotient(dividend: Typed, divisor: Typed, before: int | None = None) -> Typed:
+    """`before`: how many digits the quotient has before the point, at most, if that is known."""
+    few = before is not None and before + PLACES_SMALL <= DECIMAL_DIGITS_MAX - 2
+    places = PLACES_SMALL if few else PLACES
+    found = _with_scale(dividend, divisor)
+    whole = _rounded(_scale_in_type(dividend), _scale_in_type(divisor), places)
+    unit = f"CAST('0.{'0' * (places - 1)}1' AS DECIMAL({places}, {places}))"
+    value = f"CAST(list_transform({found}, lambda _s: {whole})[1] AS DECIMAL(38, 0)) * {unit}"
+    sql_type = Ragged(Kind.NUMERIC, precision=DECIMAL_DIGITS_MAX, scale=places)
+    return Typed(_verbatim(f"({value})"), sql_type, scale=_verbatim(f"{found}[1].s"))
+
+
+def _with_scale(dividend: Typed, divisor: Typed) -> str:
+    """A list of one struct: the operands as integers n and m, and the scale s of their quotient.
+
+    A list and a lambda are how DuckDB evaluates something once that is used several times."""
+    given = (
+        f"[struct_pack(n := {_whole(dividend)}, m := {_whole(divisor)},"
+        f" d := greatest({shown_digits(dividend)}, {shown_digits(divisor)}, 0))]"
+    )
+    spelled = (
+        f"list_transform({given}, lambda _s: struct_pack(n := _s.n, m := _s.m, d := _s.d,"
+        " t := CAST(abs(_s.n) AS VARCHAR), u := CAST(abs(_s.m) AS VARCHAR)))"
+    )
+    a, b = _scale_in_type(dividend), _scale_in_type(divisor)
+    less = f"CASE WHEN {_leading('_s.t', a)} <= {_leading('_s.u', b)} THEN 1 ELSE 0 END"
+    weight = f"{_weight('_s.t', a)} - {_weight('_s.u', b)} - {less}"
+    scale = f"CAST(least(1000, greatest(16 - 4 * ({weight}), _s.d)) AS INTEGER)"
+    return f"list_transform({spelled}, lambda _s: struct_pack(n := _s.n, m := _s.m, s := {scale}))"
+
+
+def _weight(digits: str, scale: int) -> str:
+    """The place of the first group of four digits, as PostgreSQL counts them."""
+    return f"(CASE WHEN {digits} = '0' THEN 0 ELSE {_above(digits, scale)} // 4 - 1000 END)"
+
+
+def _leading(digits: str, scale: int) -> str:
+    """That group."""
+    count = f"CAST({_above(digits, scale)} % 4 + 1 AS BIGINT)"
+    return f"CAST(left(rpad({digits}, 4, '0'), {count}) AS INTEGER)"
+
+
+def _above(digits: str, scale: int) -> str:
+    """The place of the first digit, as a positive number: 4000 for that of the ones."""
+    return f"(length({digits}) + {3999 - scale})"
+
+
+def _rounded(scale: int, other_scale: int, places: int) -> str:
+    """The quotient of n and m with `places` digits after the point, rounded at its own scale."""
+    shift = f"_s.s + {other_scale - scale}"
+    n = f"_s.n * {_TEN_TO.format(f'greatest({shift}, 0)')}"
+    m = f"_s.m * {_TEN_TO.format(f'greatest(-({shift}), 0)')}"
+    return (
+        "CASE WHEN _s.n IS NULL OR _s.m IS NULL THEN NULL"
+        f" WHEN _s.m = 0 THEN {_failing('22012')}"
+        " WHEN _s.n = 0 THEN CAST(0 AS HUGEINT)"
+        f" WHEN _s.s > {places} THEN {_failing('22003')}"
+        f" ELSE ((2 * abs({n}) + abs({m})) // (2 * abs({m})))"
+        f" * {_TEN_TO.format(f'{places} - _s.s')}"
+        " * CASE WHEN (_s.n < 0) <> (_s.m < 0) THEN -1 ELSE 1 END END"
+    )
+
+
+def _failing(sqlstate: str) -> str:
+    """Text that is no number. A call of error() would do, but DuckDB takes that for volatile, and
+    runs the sub-query around it once for every row."""
+    return f"CAST('[belvedere {sqlstate}] quotient ' || CAST(_s.s AS VARCHAR) AS HUGEINT)"
+
+
+def _scale_in_type(value: Typed) -> int:
+    if value.type.kind is not Kind.NUMERIC:
+        return 0
+    if value.type.precision is None:
+        raise NotExact("NUMERIC without bounds")
+    return value.type.scale or 0
+
+
+def shown_digits(value: Typed) -> str:
+    return str(_scale_in_type(value)) if value.scale is None else value.scale.sql("duckdb")
+
+
+def _whole(value: Typed) -> str:
+    scale = _scale_in_type(value)
+    if not scale:
+        return f"CAST({value.text} AS HUGEINT)"
+    if scale > SCALE_BY_PRODUCT_MAX:
+        return f"CAST(replace(CAST({value.text} AS VARCHAR), '.', '') AS HUGEINT)"
+    return f"CAST(({value.text}) * CAST('1{'0' * scale}' AS DECIMAL({scale + 1}, 0)) AS HUGEINT)"
+
+
+def average_before(argument: SqlType) -> int | None:
+    """How many digits an average of such values has before the point."""
+    whole = {Kind.SMALLINT: 5, Kind.INTEGER: 10, Kind.BIGINT: 19}.get(argument.kind)
+    if whole is not None or argument.precision is None:
+        return whole
+    return digits_of(argument)[0]
+
+
+# -- what values show ------------------------------------------------------------------------------
+
+_ADDED = frozenset({"+", "-", "abs", "@"})
+_OF_VALUE = frozenset(
+    {"=", "<>", "<", "<=", ">", ">=", "is distinct from", "is not distinct from"}
+    | {"round", "trunc", "ceil", "ceiling", "floor", "sign"}
+)
+
+
+def result_of(name: str, arguments: Sequence[Typed], tree: exp.Expr, result: SqlType) -> Typed:
+    """A call of which some arguments are ragged: what it shows follows, or does not matter."""
+    if name in _ADDED and result.kind is Kind.NUMERIC:
+        scale = f"greatest({', '.join(map(shown_digits, arguments))})"
+    elif name == "*":
+        scale = " + ".join(f"({shown_digits(one)})" for one in arguments)
+    elif name in _OF_VALUE or (name == "cast" and _is_of_value(result)):
+        return Typed(tree, result)
+    else:
+        raise NotExact(f"{name} of NUMERIC values of different scales")
+    wide = Ragged(Kind.NUMERIC, precision=result.precision, scale=result.scale)
+    return Typed(tree, wide, scale=_verbatim(scale))
+
+
+def _is_of_value(result: SqlType) -> bool:
+    numbers = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.REAL, Kind.DOUBLE)
+    if result.kind is Kind.NUMERIC:
+        return result.precision is not None and not isinstance(result, Ragged)
+    return result.kind in numbers
+
+
+def chosen(values: Sequence[Typed], sql_type: SqlType) -> list[exp.Expr]:
+    """Branches of one expression, all at the type's scale."""
+    if not isinstance(sql_type, Ragged):
+        return [value.tree for value in values]
+    name = f"DECIMAL({sql_type.precision}, {sql_type.scale})"
+    return [exp.cast(value.tree, name) for value in values]
+
+
+def shown_of(value: Typed) -> exp.Expr:
+    """The digits a branch shows, as an expression."""
+    return _verbatim("NULL" if value.null else shown_digits(value))
+
+
+def _verbatim(text: str) -> exp.Expr:
+    return exp.Var(this=text)

@@ -1,0 +1,101 @@
+"""Forms of a call that are shorter than the registered ones, where an argument is a constant.
+
+DuckDB tests a plain comparison of a column with a constant while it reads, and skips what cannot
+match by the extremes it keeps; it does neither behind a function or a cast. So
+- CHAR(n) has always n characters: it is compared with a constant of n characters;
+- a date is compared with the date of an instant at midnight;
+- LIKE without an escape is DuckDB's.
+"""
+
+from __future__ import annotations
+
+import datetime
+from collections.abc import Callable, Sequence
+
+import sqlglot
+from sqlglot import exp
+
+from belvedere.execution.duck.query import Typed
+from belvedere.execution.duck.types import literal_text
+from belvedere.plan.functions import Function
+from belvedere.types import BOOLEAN, DATE, Kind
+
+_COMPARISONS: dict[str, Callable[..., exp.Expr]] = {
+    "=": exp.EQ,
+    "<>": exp.NEQ,
+    "<": exp.LT,
+    "<=": exp.LTE,
+    ">": exp.GT,
+    ">=": exp.GTE,
+}
+
+
+def shorter_form(function: Function, arguments: Sequence[Typed]) -> Typed | None:
+    if len(arguments) != 2:
+        return None
+    left, right = arguments
+    if function.name in ("~~", "!~~"):
+        return _like(function, left, right)
+    form = _COMPARISONS.get(function.name)
+    if form is None:
+        return None
+    kinds = (left.type.kind, right.type.kind)
+    sides = None
+    if kinds == (Kind.CHAR, Kind.CHAR) and form in (exp.EQ, exp.NEQ):
+        sides = padded(left, [right])
+        if sides is None and (turned := padded(right, [left])) is not None:
+            sides = turned[::-1]
+    elif set(kinds) == {Kind.DATE, Kind.TIMESTAMP}:
+        sides = _days(left, right)
+    if sides is None:
+        return None
+    return Typed(form(this=_operand(sides[0]), expression=_operand(sides[1])), BOOLEAN)
+
+
+def padded(value: Typed, others: Sequence[Typed]) -> list[exp.Expr] | None:
+    """A CHAR value and what it is tested to equal, so that the characters may be compared; None
+    when they are not known to be of one length."""
+    length = value.type.length
+    if length is None or value.literal is not None:
+        return None
+    trees = [value.tree]
+    for other in others:
+        if other.literal is None:
+            if other.type.length != length:
+                return None
+            trees.append(other.tree)
+            continue
+        text = other.literal.value
+        if text is None or len(text := text.rstrip(" ")) > length:
+            return None
+        trees.append(exp.Literal.string(text.ljust(length)))
+    return trees
+
+
+def _days(left: Typed, right: Typed) -> list[exp.Expr] | None:
+    """A date and an instant at midnight as two dates."""
+    trees = []
+    for one in (left, right):
+        if one.type.kind is Kind.DATE:
+            trees.append(one.tree)
+            continue
+        value = None if one.literal is None else one.literal.value
+        if not isinstance(value, datetime.datetime) or value.time() != datetime.time.min:
+            return None
+        trees.append(sqlglot.parse_one(literal_text(value.date(), DATE), dialect="duckdb"))
+    return trees
+
+
+def _like(function: Function, value: Typed, pattern: Typed) -> Typed | None:
+    if value.type.kind not in (Kind.TEXT, Kind.VARCHAR, Kind.CHAR) or pattern.literal is None:
+        return None
+    text = pattern.literal.value
+    if not isinstance(text, str) or "\\" in text:
+        return None
+    tree: exp.Expr = exp.Like(this=_operand(value.tree), expression=pattern.tree)
+    return Typed(exp.not_(exp.Paren(this=tree)) if function.name == "!~~" else tree, BOOLEAN)
+
+
+def _operand(tree: exp.Expr) -> exp.Expr:
+    plain = isinstance(tree, exp.Column | exp.Literal | exp.Cast)
+    return tree if plain else exp.Paren(this=tree)
