@@ -8,13 +8,17 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 import belvedere
+from belvedere.catalog.model import View
+from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection, OperationalError
-from belvedere.pipeline import backfill
+from belvedere.pipeline import backfill, verify
 from belvedere.pipeline.inputs import Definitions
 from belvedere.pipeline.store import Store
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
+from tests.pipeline.spark_laws import PREFIX_BYTES
+from tests.properties.views.law import stored_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +86,67 @@ def test_views_are_filled_in_one_job_beside_writers(
     with pytest.raises(InvalidInput, match="filled already"):
         list(backfill.run(spark, store, ["totals"], DEFINITIONS))
     assert list((shop / "pipeline").iterdir()) == []
+
+
+STATES = {
+    "linear": "SELECT kind, count(*) AS n, count(price) AS p, sum(price) AS s, avg(id) AS a,"
+    " variance(id) AS v, sum(big) AS b, sum(id) FILTER (WHERE price > 3) AS f"
+    " FROM items GROUP BY kind",
+    "floats": "SELECT kind % 3 AS k, sum(weight) AS w, avg(d) AS d, sum(price) AS s, sum(big) AS b,"
+    " count(*) FILTER (WHERE d > 0) AS n FROM items GROUP BY 1",
+    "whole": "SELECT count(*) AS n, sum(d) AS d, sum(big) AS b FROM items",
+    "rows": "SELECT kind, price FROM items",
+    "digits": "SELECT price * 1.50 AS p, count(*) AS n FROM items GROUP BY 1",
+    "joined": "SELECT k.name, count(*) AS n, sum(i.price) AS p FROM items i JOIN kinds k"
+    " ON k.id = i.kind GROUP BY k.name",
+}
+FORMS = {
+    "beside": ("placement = 'local'", "SELECT kind, count(*) AS n FROM items GROUP BY kind"),
+    "side_by_side": (
+        "join = 'colocated'",
+        "SELECT i.id, k.name FROM items i JOIN kinds k ON k.id = i.kind",
+    ),
+}
+
+
+def test_state_is_what_create_would_have_made(
+    spark: SparkSession, shop: Path, connection: Connection
+) -> None:
+    """Added up by Spark, in columns and row by row: the very bytes of the local backfill."""
+    connection.execute("CREATE TABLE kinds (id int PRIMARY KEY, name text)")
+    connection.execute(
+        "CREATE TABLE items (id int PRIMARY KEY, kind int, price numeric(8,2), weight real,"
+        " d double precision, big bigint)"
+    )
+    for i in range(4):
+        connection.execute("INSERT INTO kinds VALUES (?, ?)", (i, f"kind {i}"))
+    floats = (0.1, -7.25, 1e300, 5e-324, float("nan"), float("-inf"), None)
+    for i in range(80):
+        row = (i, None if i % 9 == 8 else i % 5, None if i % 7 == 6 else i - 40, i / 3)
+        big = (2**63 - 1) * (1 - i % 3)
+        connection.execute(
+            "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", (*row, floats[i % 7], big)
+        )
+    wanted = {name: ("", query) for name, query in STATES.items()} | FORMS
+    for name, (form, query) in wanted.items():
+        options = ", ".join(filter(None, [form, "backfill = 'later'"]))
+        connection.execute(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {query}")
+        here = f" WITH ({form})" if form else ""
+        connection.execute(f"CREATE MATERIALIZED VIEW {name}_here{here} AS {query}")
+    list(backfill.run(spark, Store.of(str(shop)), list(wanted), DEFINITIONS))
+    host = connection.session.host
+    assert isinstance(host, Database)
+    with host.begin() as reader:
+        for name in wanted:
+            states = [
+                {key[PREFIX_BYTES:]: value for key, value in stored_state(reader, view).items()}
+                for view in (reader.catalog.expect(View, name + end) for end in ("", "_here"))
+            ]
+            assert states[0] == states[1], name
+            assert states[0], name
+    for found in verify.run(spark, Store.of(str(shop)), list(FORMS), DEFINITIONS):
+        assert found.ok, found
+        assert found.rows, found
 
 
 def test_a_job_that_failed_is_begun_anew(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import random
+import threading
 import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from belvedere.benchmarks.report import Figure
-from belvedere.benchmarks.workload import load
+from belvedere.benchmarks.views_deferred import commit_to_visible
+from belvedere.benchmarks.workload import Together, load, percentile, uniform
 from belvedere.pipeline.inputs import Definitions
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
@@ -18,6 +21,8 @@ if TYPE_CHECKING:
 DEFINITIONS = Definitions(bind_definition, compile_table_expression)
 CORES = 2
 FLOOR_BATCHES = 12
+FRESH_ROWS, FRESH_RATE = 100_000, 2_000
+WARM_SECONDS, FRESH_SECONDS = 8, 20
 FILLED = {
     "by_customer": "SELECT customer, count(*) AS n, sum(total) AS total FROM orders GROUP BY 1",
     "by_status": "SELECT status, count(*) AS n FROM orders GROUP BY status",
@@ -93,7 +98,7 @@ def _followed(bench: Bench, what: str, query: str, goal: int) -> None:
         floors.append(_timed(job.step))
     floor = sorted(floors[2:])[len(floors[2:]) // 2] * 1000
     bench.report.add(Figure(f"{what}: a batch of one change", floor, "ms", "<= 400 value"))
-    changes = max(bench.rows // 5, 1000)
+    changes = max(bench.rows // 10, 1000)
     for start in range(0, changes, 5_000):
         bench.connection.execute(
             "UPDATE orders SET total = total + 1 WHERE id >= ? AND id < ?",
@@ -104,6 +109,36 @@ def _followed(bench: Bench, what: str, query: str, goal: int) -> None:
     bench.report.add(Figure(f"{what}: changes applied", rate, "changes/s", f">= {goal} value"))
     job.release()
     bench.connection.execute("DROP MATERIALIZED VIEW followed")
+
+
+def freshness(bench: Bench) -> None:
+    """From a commit until the view's watermark is past it, while the stream's job maintains it."""
+    from belvedere.pipeline import maintain  # heavy
+
+    connection, share = bench.connection, min(1.0, bench.rows / 2_000_000)
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, g bigint, v bigint)")
+    load(connection, "t", "i, i % 1000, 0", FRESH_ROWS)
+    connection.execute(
+        "CREATE MATERIALIZED VIEW fresh WITH (maintenance = 'deferred', max_lag = '3600 s')"
+        " AS SELECT g, count(*) AS n, sum(v) AS v FROM t GROUP BY g"
+    )
+    ended, rng = threading.Event(), random.Random(bench.report.seed)
+    job = Together(
+        lambda: maintain.run(bench.spark, bench.store, [], DEFINITIONS, stopped=ended.is_set)
+    )
+    try:
+        writes = [max(int(FRESH_RATE * s * share), 200) for s in (WARM_SECONDS, FRESH_SECONDS)]
+        for count in writes:  # the first to warm up
+            keys = uniform(rng, FRESH_ROWS, count)
+            lags = commit_to_visible(connection, "fresh", keys, FRESH_RATE)
+    finally:
+        ended.set()
+        job.join()
+    for part, goal in ((0.5, "<= 1000 value"), (0.99, "<= 2000 value")):
+        name = f"commit to visible, p{part * 100:.0f} at {FRESH_RATE} writes/s"
+        bench.report.add(Figure(name, percentile(lags, part) * 1e3, "ms", goal))
+    connection.execute("DROP MATERIALIZED VIEW fresh")
+    connection.execute("DROP TABLE t")
 
 
 def verifies(bench: Bench) -> None:

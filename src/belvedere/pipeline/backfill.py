@@ -17,6 +17,7 @@ import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
+from itertools import groupby
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -29,14 +30,15 @@ from belvedere.catalog.relation import compiled_view
 from belvedere.codec import accumulator
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.execution.spark.failures import FAILURES, meaning_of
-from belvedere.execution.spark.frames import Frames
+from belvedere.execution.spark.frames import Frame, Frames
 from belvedere.execution.spark.lower import Lowering
 from belvedere.execution.spark.operators import Failed
 from belvedere.execution.spark.types import NotNative, to_values
 from belvedere.kv.rocksdb import RocksSortedFileWriter
 from belvedere.kv.rocksdb_settings import store_options
+from belvedere.pipeline.additions import SCHEMA, Recorder, encoded, recorded, view_of
 from belvedere.pipeline.checkpoint import work_directory
-from belvedere.pipeline.deltas import Recorder
+from belvedere.pipeline.exact import exact_sums
 from belvedere.pipeline.inputs import (
     Batches,
     Definitions,
@@ -52,9 +54,9 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.types import Row, SqlType
 from belvedere.views.grouping import entries, entry_function
+from belvedere.views.linear import Group
 from belvedere.views.source import ENVIRONMENT
 
-_STATE = "view int, key binary, value binary"
 _FILES = "view int, file string, rows bigint"
 
 
@@ -165,14 +167,12 @@ def build(inputs: Inputs, tables: Tables) -> DataFrame:
     for view in inputs.views:
         frame, group = lowering.rows(compiled[view.id].tree.plan), compiled[view.id].group
         try:
-            files.append(_by_spark(inputs, view, totals(lowering, frame, group, weighted=False)))
+            files.append(_by_spark(inputs, view, totals(lowering, frame, group)))
         except NotNative as found:
             lowering.report.note("state", found.reason)
-            step = StateOf(view.id, inputs.objects, group, frame.types, frame.names)
-            states.append(frame.data.mapInArrow(step, _STATE))
+            states.append(_in_tasks(inputs, lowering, frame, view, group))
     if states:
-        union = reduce(DataFrame.union, states)
-        owned = union.repartition(inputs.partitions, f.col("view"), f.col("key"))
+        owned = reduce(DataFrame.union, states).repartition(inputs.partitions, f.col("key"))
         files.append(owned.mapInArrow(SortedFiles(str(inputs.directory)), _FILES))
     return reduce(DataFrame.union, files)
 
@@ -181,6 +181,18 @@ def _by_spark(inputs: Inputs, view: View, made: Totals) -> DataFrame:
     """Files of groups that Spark has added up: one task has all of a group."""
     step = TotalsFile(str(inputs.directory), inputs.objects, Encoder.of(view.id, made))
     return made.frame.data.mapInArrow(step, _FILES)
+
+
+def _in_tasks(
+    inputs: Inputs, lowering: Lowering, frame: Frame, view: View, group: Group | None
+) -> DataFrame:
+    """What each task adds to the state: in columns, or row by row where they have to be seen."""
+    try:
+        whole, step = exact_sums(lowering, frame, view.id, inputs.objects, group)
+        return whole.data.mapInArrow(step, SCHEMA)
+    except NotNative:
+        rows = StateOf(view.id, inputs.objects, group, frame.types, frame.names)
+        return frame.data.mapInArrow(rows, SCHEMA)
 
 
 def _slots(plans: Iterator[n.Node]) -> dict[int, set[int]]:
@@ -223,17 +235,7 @@ class StateOf:
         recorder = Recorder()  # groups that are one key and look different meet here
         for group, total in sums.items():
             recorder.add(stored.key.encode(group), stored.payload.encode(group), tuple(total))
-        kept = [(k, accumulator.encode(*state)) for k, state in recorder.sums.items()]
-        if kept:
-            keys, values = zip(*kept)
-            yield pa.RecordBatch.from_arrays(
-                [
-                    pa.array([self.view] * len(kept), pa.int32()),
-                    pa.array(keys, pa.binary()),
-                    pa.array(values, pa.binary()),
-                ],
-                names=["view", "key", "value"],
-            )
+        yield from encoded(recorder.sums)
 
     def _rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
         columns = [to_values(batch.column(name), one) for name, one in zip(self.names, self.types)]
@@ -248,14 +250,9 @@ class SortedFiles:
     directory: str
 
     def __call__(self, batches: Batches) -> Batches:
-        by_view: dict[int, Recorder] = {}
-        for batch in batches:
-            columns = (batch.column(name).to_pylist() for name in ("view", "key", "value"))
-            for view, key, value in zip(*columns):
-                by_view.setdefault(view, Recorder()).add(key, *accumulator.decode(value))
-        for view in sorted(by_view):
-            sums = by_view[view].sums
-            pairs = [(key, accumulator.encode(*sums[key])) for key in sorted(sums)]
+        sums = recorded(batches).sums
+        for view, keys in groupby(sorted(sums), view_of):
+            pairs = [(key, accumulator.encode(*sums[key])) for key in keys]
             yield _written(self.directory, view, pairs)
 
 

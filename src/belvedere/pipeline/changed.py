@@ -1,9 +1,9 @@
-"""What a stretch of the log adds to views that take the rows of their tables one by one, by Spark.
+"""What a stretch of the log adds to views that take the rows of their tables one by one.
 
-Such a view is linear in every change by itself, so nothing has to be looked up and nothing has to
-come together before it is added up. The changes are read as Arrow columns: each old row with weight
--1, each new row with weight 1; the view's conditions and columns are lowered over them like those
-of any query, and Spark adds up with signs (`pipeline.sums`). One exchange, by the view's groups.
+Such a view is linear in every change by itself: nothing has to be looked up, and nothing has to
+come together before it is added up. So a task reads its part of the log as Arrow columns, each old
+row with weight -1 and each new row with weight 1, evaluates the view's conditions and expressions
+on them, and adds up with signs (`pipeline.exact`) before anything leaves it.
 
     UPDATE orders SET total = 7 WHERE id = 3        customer 5, total 4 -> 7
 
@@ -11,20 +11,19 @@ of any query, and Spark adds up with signs (`pipeline.sums`). One exchange, by t
            5   4.00      -1        ->              5     0       0    300
            5   7.00       1
 
-A row that came and went within the stretch is evaluated all the same. Should that fail, the batch
-is made again by our own operators, which look at net changes only.
+Columns pass as they are; an expression is evaluated by its Python form. A row that came and went
+within the stretch is evaluated all the same. Should that fail, the batch is made again by the one
+maintenance function, which looks at net changes only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyspark.sql import DataFrame
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
@@ -32,200 +31,191 @@ from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.errors import Error
-from belvedere.execution.spark.frames import Frame, Frames, schema_of
-from belvedere.execution.spark.lower import Lowering
-from belvedere.execution.spark.operators import Failed
-from belvedere.execution.spark.types import NotNative, arrow_carrier
-from belvedere.pipeline.inputs import Batches, carried_batch, decoded_catalog, numbers, tasks
+from belvedere.execution.spark.operators import Computed, Failed
+from belvedere.execution.spark.types import NotNative, Typed
+from belvedere.pipeline.additions import Recorder, encoded
+from belvedere.pipeline.exact import Adder, Calls, calls_of
+from belvedere.pipeline.inputs import Batches, Definitions, carried_batch, numbers
+from belvedere.pipeline.ready import Ready, ready
 from belvedere.pipeline.store import Store
-from belvedere.pipeline.sums import Encoder, totals
 from belvedere.plan import expressions as e
-from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.types import BIGINT, SqlType
-from belvedere.views.compile import Compiled
-from belvedere.views.tree import Core, Tree
-
-SCHEMA = "key binary, value binary"
-Slots = dict[int, tuple[int, ...]]
-"""The slots that are read of each table."""
+from belvedere.types import BOOLEAN, SqlType
+from belvedere.views.core import Branch, Expressions
+from belvedere.views.source import ENVIRONMENT
+from belvedere.views.tree import Core
 
 
-def takes_single_rows(tree: Tree) -> bool:
-    """Whether each row of each table makes its rows of the tree by itself."""
-    return isinstance(tree, Core) and all(
-        len(branch.leaves) == 1
-        and not any(map(transform.has_subplan, (*branch.conditions, *branch.columns)))
-        for branch in tree.branches
-    )
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A branch of a view: rows of one table, which of them count, and the columns to add up."""
+
+    relation: int
+    slots: tuple[int, ...]
+    types: tuple[SqlType, ...]
+    conditions: Expressions
+    columns: Expressions
 
 
-def slots_of(trees: Sequence[Tree]) -> Slots:
-    """What these trees, which take single rows, read of each table."""
-    wanted: dict[int, set[int]] = {}
-    for tree in trees:
-        assert isinstance(tree, Core)
-        for branch in tree.branches:
-            (leaf,) = branch.leaves
-            if leaf.constant is None:
-                wanted.setdefault(leaf.relation, set()).update(leaf.slots)
-    return {relation: tuple(sorted(slots)) for relation, slots in wanted.items()}
+@dataclass(frozen=True, slots=True)
+class Linear:
+    """A view that takes single rows."""
+
+    sides: tuple[Side, ...]
+    calls: Calls
 
 
-@dataclass(slots=True)
-class Changed:
-    """The changed rows of tables in a stretch of the log, as Frames. What several views read is
-    kept by Spark for as long as the batch lasts."""
-
-    frames: Frames
-    store: Store
-    start: int
-    end: int
-    objects: tuple[bytes, ...]
-    catalog: Catalog
-    tasks: int
-    slots: Slots
-    kept: dict[int, Frame] = field(default_factory=dict)
-
-    def rows(self, relation: int, slots: Sequence[int]) -> Frame:
-        """The slots of each changed row, and its weight."""
-        frame = self.kept.get(relation)
-        if frame is None:
-            frame = self.kept[relation] = self._read(relation)
-        columns = [frame.columns[self.slots[relation].index(slot)] for slot in slots]
-        return self.frames.selected(frame.data, [*columns, frame.columns[-1]])
-
-    def persist(self) -> None:
-        for relation in self.slots:
-            self.kept[relation] = self._read(relation)
-            self.kept[relation].data.persist()
-
-    def unpersist(self) -> None:
-        for frame in self.kept.values():
-            frame.data.unpersist()
-
-    def _read(self, relation: int) -> Frame:
-        slots = self.slots[relation]
-        columns = self.catalog.table(relation).columns
-        types = (*(columns[slot].type for slot in slots), BIGINT)
-        names = self.frames.names(len(types))
-        parts = _stretches(self.start, self.end, self.tasks)
-        step = ReadChanges(self.store, self.objects, parts, relation, slots, types, names)
-        data = tasks(self.frames.spark, len(parts)).mapInArrow(step, schema_of(names, types))
-        return Frame(data, names, types)
+def linear_view(known: Ready, view: View) -> Linear | None:
+    """The view, if it takes the rows of its tables one by one and can be added up in columns."""
+    compiled = known.compiled(view)
+    tree = compiled.tree
+    if not isinstance(tree, Core) or not all(map(_is_single, tree.branches)):
+        return None
+    group = compiled.group
+    fields = [Typed("", one.type) for one in tree.plan.fields]
+    wanted: list[e.Expression] = [
+        e.Column(i, one.type, one.name) for i, one in enumerate(tree.plan.fields)
+    ]
+    if group is not None:
+        wanted = [*group.groups]
+        for call in group.calls:
+            wanted += call.arguments
+            wanted += () if call.filter is None else (call.filter,)
+        fields = [Typed("", one.type) for one in wanted]
+    try:
+        calls = calls_of(group, fields)
+    except NotNative:
+        return None
+    changing = [one for one in tree.branches if not one.leaves[0].constant]
+    return Linear(tuple(_side(known.catalog, one, wanted) for one in changing), calls)
 
 
-def additions(
-    changed: Changed, views: Sequence[tuple[View, Compiled]]
-) -> tuple[list[DataFrame], list[View]]:
-    """Columns key and value: what the stretch adds to each key of these views; and the views for
-    which Spark cannot add up."""
-    lowering = Lowering(changed.frames, _no_scans)
-    parts, left = [], []
-    for view, compiled in views:
-        try:
-            rows = _rows(lowering, changed, compiled.tree)
-            made = totals(lowering, rows, compiled.group, weighted=True)
-            step = Encoded(changed.objects, Encoder.of(view.id, made))
-            parts.append(made.frame.data.mapInArrow(step, SCHEMA))
-        except NotNative:
-            left.append(view)
-    return parts, left
+def _is_single(branch: Branch) -> bool:
+    expressions = (*branch.conditions, *branch.columns)
+    return len(branch.leaves) == 1 and not any(map(transform.has_subplan, expressions))
 
 
-def _rows(lowering: Lowering, changed: Changed, tree: Tree) -> Frame:
-    """The tree's rows that came and went; the last column is their weight."""
-    assert isinstance(tree, Core)
-    found: Frame | None = None
-    for branch in tree.branches:
-        (leaf,) = branch.leaves
-        if leaf.constant is not None:
-            continue
-        frame = changed.rows(leaf.relation, leaf.slots)
-        for condition in branch.conditions:
-            frame = lowering.filtered(frame, condition)
-        weight = e.Column(len(leaf.slots), BIGINT, "weight")
-        made, columns = lowering.columns(frame, (*branch.columns, weight))
-        part = lowering.frames.selected(made.data, columns)
-        if found is None:
-            found = part
-        else:
-            left, right = lowering.aligned(found, part)
-            found = Frame(left.data.union(right.data), left.names, left.types)
-    if found is None:
-        raise NotNative("a view of constants")
-    return found
-
-
-def _no_scans(scan: n.Scan) -> Frame:
-    raise AssertionError("the changes of a view have no other leaves")
-
-
-def _stretches(start: int, end: int, count: int) -> tuple[tuple[int, int], ...]:
-    edges = [start + (end - start) * part // count for part in range(count + 1)]
-    return tuple((low, high) for low, high in pairwise(edges) if low < high)
+def _side(catalog: Catalog, branch: Branch, wanted: Sequence[e.Expression]) -> Side:
+    (leaf,) = branch.leaves
+    columns = catalog.table(leaf.relation).columns
+    over = [transform.map_columns(one, lambda c: branch.columns[c.index]) for one in wanted]
+    types = tuple(columns[slot].type for slot in leaf.slots)
+    return Side(leaf.relation, leaf.slots, types, branch.conditions, tuple(over))
 
 
 # -- in a task -------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
-class ReadChanges:
-    """In a task: the changed rows of one table in its part of the stretch, old and new."""
+class ChangedSums:
+    """In a task: what its part of the stretch adds to some views."""
 
     store: Store
     objects: tuple[bytes, ...]
-    parts: tuple[tuple[int, int], ...]
-    relation: int
-    slots: tuple[int, ...]
-    types: tuple[SqlType, ...]
-    names: tuple[str, ...]
+    definitions: Definitions
+    start: int
+    end: int
+    count: int
+    views: tuple[int, ...]
 
     def __call__(self, batches: Batches) -> Batches:
-        layout = compiled_table(decoded_catalog(self.objects), self.relation).layout
+        known = ready(self.objects, self.definitions)
         for number in numbers(batches):
             if failpoints.armed:
                 failpoints.hit("pipeline.task")
+            recorder = Recorder()
             try:
-                for batch in self._logged(number):
-                    for name, weight in (("old", -1), ("new", 1)):
-                        rows = batch.column(name).drop_null().to_pylist()
-                        if rows:
-                            made = rows_to_arrow(layout, rows, self.slots, self.names[:-1])
-                            yield self._weighted(made, weight, len(rows))
+                self._add_up(known, number, recorder)
             except Error as error:
                 raise Failed(error) from None
+            yield from encoded(recorder.sums)
+            if failpoints.armed and failpoints.planted("view_delta_twice"):
+                yield from encoded(recorder.sums)
+
+    def _add_up(self, known: Ready, number: int, recorder: Recorder) -> None:
+        adders: list[Adder] = []
+        readers: dict[int, _Rows] = {}
+        for view in known.views(self.views):
+            linear = linear_view(known, view)
+            assert linear is not None, "the driver has seen to it"
+            adders.append(Adder(known.catalog, view.id, linear.calls))
+            for side in linear.sides:
+                reader = readers.setdefault(side.relation, _Rows(known.catalog, side.relation))
+                reader.sides.append((side, adders[-1]))
+        for batch in self._logged(number):
+            for reader in readers.values():
+                reader.add(batch)
+        for adder in adders:
+            adder.record(recorder)
 
     def _logged(self, number: int) -> Iterator[pa.RecordBatch]:
-        if number < len(self.parts):
-            for batch in self.store.changes(None, *self.parts[number]):
-                yield batch.filter(pc.equal(batch.column("relation"), self.relation))
-
-    def _weighted(self, batch: pa.RecordBatch, weight: int, count: int) -> pa.RecordBatch:
-        columns = (
-            [] if not self.slots else carried_batch(batch, self.types, self.names[:-1]).columns
-        )
-        weights = pa.array(np.full(count, weight, np.int64), arrow_carrier(BIGINT))
-        return pa.RecordBatch.from_arrays([*columns, weights], names=list(self.names))
+        size = self.end - self.start
+        low = self.start + size * number // self.count
+        high = self.start + size * (number + 1) // self.count
+        return self.store.changes(None, low, high) if low < high else iter(())
 
 
-@dataclass(frozen=True, slots=True)
-class Encoded:
-    """In the task that owns these groups: what is added to each key."""
+class _Rows:
+    """The changed rows of one table, decoded once for all the views that take them."""
 
-    objects: tuple[bytes, ...]
-    encoder: Encoder
+    def __init__(self, catalog: Catalog, relation: int) -> None:
+        self._relation = relation
+        self._table = compiled_table(catalog, relation)
+        self.sides: list[tuple[Side, Adder]] = []
 
-    def __call__(self, batches: Batches) -> Batches:
-        catalog = decoded_catalog(self.objects)
-        if failpoints.armed:
-            failpoints.hit("pipeline.sum")
-        for batch in batches:
-            try:
-                keys, values = self.encoder.entries(catalog, batch)
-            except Error as error:
-                raise Failed(error) from None
-            arrays = [pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
-            yield pa.RecordBatch.from_arrays(arrays, names=["key", "value"])
-            if failpoints.armed and failpoints.planted("view_delta_twice"):
-                yield pa.RecordBatch.from_arrays(arrays, names=["key", "value"])
+    def add(self, batch: pa.RecordBatch) -> None:
+        mine = batch.filter(pc.equal(batch.column("relation"), self._relation))
+        slots = sorted({slot for side, _ in self.sides for slot in side.slots})
+        for name, weight in (("old", -1), ("new", 1)):
+            rows = mine.column(name).drop_null().to_pylist()
+            if rows:
+                columns = self._decoded(rows, slots)
+                for side, adder in self.sides:
+                    weights = np.full(len(rows), weight, np.int64)
+                    chosen = [columns[slot] for slot in side.slots]
+                    adder.add(*_evaluated(side, chosen, weights, adder.types))
+
+    def _decoded(self, rows: list[bytes], slots: list[int]) -> dict[int, pa.Array]:
+        if not slots:
+            return {}
+        names = [f"c{slot}" for slot in slots]
+        types = tuple(self._table.layout.types[slot] for slot in slots)
+        decoded = rows_to_arrow(self._table.layout, rows, slots, names)
+        return dict(zip(slots, carried_batch(decoded, types, names).columns))
+
+
+def _evaluated(
+    side: Side, columns: list[pa.Array], weights: np.ndarray, types: tuple[SqlType, ...]
+) -> tuple[list[pa.Array], np.ndarray]:
+    """The wanted columns of the rows that count, and their weights."""
+    for condition in side.conditions:
+        (truth,) = _computed(side, columns, len(weights), (condition,), (BOOLEAN,))
+        held = pc.fill_null(truth, False)
+        columns = [column.filter(held) for column in columns]
+        weights = weights[held.to_numpy(zero_copy_only=False)]
+    missing = [at for at, one in enumerate(side.columns) if not isinstance(one, e.Column)]
+    found: dict[int, pa.Array] = {}
+    if missing:
+        expressions = tuple(side.columns[at] for at in missing)
+        results = tuple(types[at] for at in missing)
+        found = dict(zip(missing, _computed(side, columns, len(weights), expressions, results)))
+    made = [
+        columns[one.index] if isinstance(one, e.Column) else found[at]
+        for at, one in enumerate(side.columns)
+    ]
+    return made, weights
+
+
+def _computed(
+    side: Side,
+    columns: list[pa.Array],
+    count: int,
+    expressions: Expressions,
+    results: tuple[SqlType, ...],
+) -> list[pa.Array]:
+    names = tuple(f"c{i}" for i in range(len(columns)))
+    made = tuple(f"m{i}" for i in range(len(expressions)))
+    step = Computed(expressions, side.types, names, made, results, ENVIRONMENT)
+    rows = pa.nulls(count, pa.int8())
+    (batch,) = step(iter([pa.RecordBatch.from_arrays([*columns, rows], names=[*names, "rows"])]))
+    return [batch.column(name) for name in made]

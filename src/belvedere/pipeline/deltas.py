@@ -2,8 +2,8 @@
 
 `build` gives keys of the views' state with what is added to each, every key once:
 
-1. Views that take the rows of their tables one by one, and whose groups and amounts Spark knows
-   exactly, are lowered to DataFrames over the changes (`pipeline.changed`).
+1. Views that take the rows of their tables one by one: each task takes a range of positions, and
+   adds up its changes in Arrow columns (`pipeline.changed`).
 
 The others are done by the one maintenance function (`views.maintain`), in tasks:
 
@@ -30,34 +30,28 @@ from dataclasses import dataclass
 from functools import reduce
 from typing import NamedTuple
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from belvedere import failpoints
 from belvedere.catalog.model import CATALOG_RELATION, View
-from belvedere.codec import accumulator, keyspace
+from belvedere.codec import keyspace
 from belvedere.errors import Error, Retry
-from belvedere.execution.spark.frames import Frames
 from belvedere.execution.spark.operators import Failed
-from belvedere.pipeline.changed import SCHEMA, Changed, additions, slots_of, takes_single_rows
+from belvedere.pipeline.additions import SCHEMA, Recorder, Sums, encoded, summed_in_task
+from belvedere.pipeline.changed import ChangedSums, linear_view
 from belvedere.pipeline.checkpoint import Checkpoint
 from belvedere.pipeline.inputs import Batches, Definitions, numbers, tasks
 from belvedere.pipeline.ready import Ready, ready
 from belvedere.pipeline.store import Store
 from belvedere.txn.border import Reader, RowChange
 from belvedere.txn.history.readers import NewestReader
-from belvedere.views.source import ENVIRONMENT
 from belvedere.views.window import state_before
-
-Amounts = tuple[int, ...]
-Sums = dict[bytes, tuple[bytes, Amounts]]
-"""Payload and amounts by key."""
 
 
 class Inputs(NamedTuple):
     """Everything that decides what a batch gives: the stretch (start, end], the views, the catalog
-    at its end, and where state is read. `native`: Spark adds up where it can."""
+    at its end, and where state is read. `columns`: views are added up in columns that can be."""
 
     spark: SparkSession
     store: Store
@@ -68,71 +62,59 @@ class Inputs(NamedTuple):
     definitions: Definitions
     tasks: int
     checkpoint: Checkpoint | None = None
-    native: bool = True
+    columns: bool = False
 
 
-class Lowered(NamedTuple):
-    """What Spark does by itself, and the views that are left for our operators."""
-
-    parts: tuple[DataFrame, ...]
-    left: tuple[int, ...]
-    changed: Changed | None
-
-
-def lowered(inputs: Inputs) -> Lowered:
-    """The views that can be, as DataFrames over the changes of their tables."""
-    given = ready(inputs.objects, inputs.definitions)
-    known = [(view, given.compiled(view)) for view in given.views(inputs.views)]
-    chosen = [one for one in known if takes_single_rows(one[1].tree)]
-    if not chosen or not inputs.native:
-        return Lowered((), inputs.views, None)
-    changed = Changed(
-        Frames(inputs.spark, ENVIRONMENT),
-        inputs.store,
-        inputs.start,
-        inputs.end,
-        inputs.objects,
-        given.catalog,
-        inputs.tasks,
-        slots_of([compiled.tree for _, compiled in chosen]),
-    )
-    if len(chosen) > 1:
-        changed.persist()
-    parts, refused = additions(changed, chosen)
-    single = {view.id for view, _ in chosen} - {view.id for view in refused}
-    left = tuple(id_ for id_ in inputs.views if id_ not in single)
-    return Lowered(tuple(parts), left, changed)
+def linear_views(inputs: Inputs) -> frozenset[int]:
+    """The views of a batch that are added up in columns; none of a small one."""
+    if not inputs.columns:
+        return frozenset()
+    known = ready(inputs.objects, inputs.definitions)
+    views = known.views(inputs.views)
+    return frozenset(view.id for view in views if linear_view(known, view) is not None)
 
 
-def build(inputs: Inputs, made: Lowered) -> DataFrame:
+def build(inputs: Inputs, linear: frozenset[int] = frozenset()) -> DataFrame:
     """Columns key and value: what is added to each key of the views' state."""
-    parts = list(made.parts)
-    if made.left:
-        parts.append(_by_operators(inputs._replace(views=made.left)))
-    return reduce(DataFrame.union, parts)
-
-
-def _by_operators(inputs: Inputs) -> DataFrame:
-    step = Deltas(
-        inputs.store,
-        inputs.start,
-        inputs.end,
-        inputs.views,
-        inputs.objects,
-        inputs.definitions,
-        inputs.tasks,
-        inputs.checkpoint,
-    )
-    parts = tasks(inputs.spark, inputs.tasks).mapInArrow(step, SCHEMA)
+    started, parts = tasks(inputs.spark, inputs.tasks), []
+    if linear:
+        sums = ChangedSums(
+            inputs.store,
+            inputs.objects,
+            inputs.definitions,
+            inputs.start,
+            inputs.end,
+            inputs.tasks,
+            tuple(linear),
+        )
+        parts.append(started.mapInArrow(sums, SCHEMA))
+    left = tuple(id_ for id_ in inputs.views if id_ not in linear)
+    if left:
+        step = Deltas(
+            inputs.store,
+            inputs.start,
+            inputs.end,
+            left,
+            inputs.objects,
+            inputs.definitions,
+            inputs.tasks,
+            inputs.checkpoint,
+        )
+        parts.append(started.mapInArrow(step, SCHEMA))
+    made = reduce(DataFrame.union, parts)
     if inputs.tasks == 1:
-        return parts
-    return parts.repartition(inputs.tasks, f.col("key")).mapInArrow(summed_in_task, SCHEMA)
+        return made
+    return made.repartition(inputs.tasks, f.col("key")).mapInArrow(summed_in_task, SCHEMA)
 
 
-def needs_state(objects: tuple[bytes, ...], views: tuple[int, ...], given: Definitions) -> bool:
-    """Whether a batch of these views has to look at rows beside the changed ones."""
-    known = ready(objects, given)
-    return any(known.maintainer(one).reads_state for one in known.views(views))
+def needs_state(inputs: Inputs, linear: frozenset[int] = frozenset()) -> bool:
+    """Whether a batch has to look at rows beside the changed ones."""
+    known = ready(inputs.objects, inputs.definitions)
+    return any(
+        known.maintainer(view).reads_state
+        for view in known.views(inputs.views)
+        if view.id not in linear
+    )
 
 
 # -- in a task -------------------------------------------------------------------------------------
@@ -159,7 +141,7 @@ class Deltas:
                 found = self._share(number)
             except Error as error:
                 raise Failed(error) from None
-            yield from _batches(found)
+            yield from encoded(found)
 
     def _share(self, number: int) -> Sums:
         known = ready(self.objects, self.definitions)
@@ -218,50 +200,6 @@ def _run(
         mine = [change for change in changes if change.relation in inputs]
         if mine:
             known.maintainer(view).writes(mine, before, recorder)
-
-
-class Recorder:
-    """A Writer that adds up what views add."""
-
-    def __init__(self) -> None:
-        self.sums: Sums = {}
-
-    def put(self, key: bytes, value: bytes) -> None:
-        raise AssertionError("a view only adds")
-
-    def delete(self, key: bytes) -> None:
-        raise AssertionError("a view only adds")
-
-    def add(self, key: bytes, payload: bytes, amounts: Amounts) -> None:
-        known = self.sums.get(key)
-        if known is None:
-            self.sums[key] = (payload, tuple(amounts))
-        else:
-            total = tuple([one + other for one, other in zip(known[1], amounts, strict=True)])
-            self.sums[key] = (known[0], total)
-
-
-def summed_in_task(batches: Batches) -> Batches:
-    """In the task that owns these keys: all that is added to each."""
-    recorder = Recorder()
-    for batch in batches:
-        for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist()):
-            recorder.add(key, *accumulator.decode(value))
-    if failpoints.armed:
-        failpoints.hit("pipeline.sum")
-    yield from _batches(recorder.sums)
-
-
-def _batches(sums: Sums) -> Batches:
-    kept = [
-        (key, accumulator.encode(payload, amounts))
-        for key, (payload, amounts) in sums.items()
-        if any(amounts)
-    ]
-    if kept:
-        keys, values = zip(*kept)
-        arrays = [pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
-        yield pa.RecordBatch.from_arrays(arrays, names=["key", "value"])
 
 
 # -- the log ---------------------------------------------------------------------------------------

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
 
 POSITIONS_MAX = 100_000
 SMALL_CHANGES = 5_000
-"""A stretch of no more changes is not worth more than one task, nor Spark's own operators."""
+"""A stretch of no more changes is not worth more than one task, nor Arrow columns."""
 
 ATTEMPTS_MAX = 5
 TAKEN_OVER = "55006"
@@ -227,22 +227,18 @@ class Maintainer:
         if not members or claim.start == claim.end:
             return _table([])
         if inputs.tasks == 1:
-            return self._made(inputs._replace(native=False))
-        try:
             return self._made(inputs)
-        except (InvalidInput, Unsupported):  # a value beyond Spark, or of a row that went again
-            return self._made(inputs._replace(native=False))
+        try:
+            return self._made(inputs._replace(columns=True))
+        except (InvalidInput, Unsupported):  # a value without a column, or of a row that went again
+            return self._made(inputs)
 
     def _made(self, inputs: deltas.Inputs) -> pa.Table:
-        lowered = deltas.lowered(inputs)
-        try:
-            if not deltas.needs_state(inputs.objects, lowered.left, self.definitions):
-                return _collected(deltas.build(inputs, lowered))
-            with checkpoint(self.store, _safe(self.owner)) as copy:
-                return _collected(deltas.build(inputs._replace(checkpoint=copy), lowered))
-        finally:
-            if lowered.changed is not None:
-                lowered.changed.unpersist()
+        linear = deltas.linear_views(inputs)
+        if not deltas.needs_state(inputs, linear):
+            return _collected(deltas.build(inputs, linear))
+        with checkpoint(self.store, _safe(self.owner)) as copy:
+            return _collected(deltas.build(inputs._replace(checkpoint=copy), linear))
 
     def _task_count(self, claim: Claim) -> int:
         small = SMALL_CHANGES and self.store.reach(claim.start, SMALL_CHANGES) >= claim.end

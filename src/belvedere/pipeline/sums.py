@@ -8,9 +8,8 @@ for integers and decimals:
     groups    customer
     amounts   count(1), count(1), count(total), sum(total), 0       the last: how many NaN
 
-Rows may come with a weight, 1 for a row that came and -1 for one that went; then everything is
-added with its sign. What Spark would add up differently (floats), and groups whose equal values may
-look different, are `NotNative`: our own operators do them inside the tasks.
+What Spark would add up differently (floats), and groups whose equal values may look different, are
+`NotNative`: our own operators do them inside the tasks.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ from belvedere.execution.spark.types import (
 )
 from belvedere.plan import expressions as e
 from belvedere.types import BIGINT, Kind, Row, SqlType, numeric
-from belvedere.views.linear import Group, Linear
+from belvedere.views.linear import Group, Linear, scale_of
 
 MOMENTS = 4
 ROWS_DIGITS = 10
@@ -56,36 +55,30 @@ class Totals:
     groups: int
 
 
-def totals(lowering: Lowering, frame: Frame, group: Group | None, *, weighted: bool) -> Totals:
-    """What the rows of a view's tree add. With `weighted`, the last column of the frame is their
-    weight."""
+def totals(lowering: Lowering, frame: Frame, group: Group | None) -> Totals:
+    """What the rows of a view's tree add."""
     if not lowering.native:
         raise NotNative("values beyond Spark's types")
-    weight = frame.columns[-1] if weighted else None
-    if group is None:
-        keys = frame.columns[:-1] if weighted else frame.columns
-        amounts = [_rows(weight)]
-    else:
+    keys, amounts = frame.columns, [_ROWS]
+    if group is not None:
         for call, keep in zip(group.calls, group.keeps, strict=True):
             _require_exact(call, keep)
-        frame, keys, rest = _over(lowering, frame, group)
-        amounts = [_rows(weight)]
+        frame, columns = arguments_of(lowering, frame, group)
+        keys, rest = columns[: len(group.groups)], iter(columns[len(group.groups) :])
         for call, keep in zip(group.calls, group.keeps, strict=True):
-            amounts += _amounts(call, keep, rest, weight)
+            amounts = amounts + _amounts(call, keep, rest)
     if not all(is_native(one.type) for one in keys):
         raise NotNative("groups whose equal values may look different")
     return _grouped(lowering, frame, keys, amounts)
 
 
-def _over(lowering: Lowering, frame: Frame, group: Group) -> tuple[Frame, Columns, Iterator[Typed]]:
-    """The groups' columns, and then for each call its arguments and its filter."""
+def arguments_of(lowering: Lowering, frame: Frame, group: Group) -> tuple[Frame, Columns]:
+    """The groups' columns, and then for each call its argument and its filter."""
     wanted = [*group.groups]
     for call in group.calls:
         wanted += call.arguments
         wanted += () if call.filter is None else (call.filter,)
-    made, columns = lowering.columns(frame, wanted)
-    count = len(group.groups)
-    return made, columns[:count], iter(columns[count:])
+    return lowering.columns(frame, wanted)
 
 
 def _grouped(lowering: Lowering, frame: Frame, keys: Columns, amounts: Columns) -> Totals:
@@ -110,33 +103,37 @@ def _require_exact(call: e.AggregateCall, keep: Linear) -> None:
         raise NotNative(f"exact {call.function.name} of {argument} runs in Python")
 
 
-def _rows(weight: Typed | None) -> Typed:
-    return Typed("count(1)" if weight is None else f"coalesce(sum({weight.text}), 0)", BIGINT)
+_ROWS = Typed("count(1)", BIGINT)
+_NONE = Typed("CAST(0 AS bigint)", BIGINT)
 
 
-def _amounts(
-    call: e.AggregateCall, keep: Linear, columns: Iterator[Typed], weight: Typed | None
-) -> Columns:
+def _amounts(call: e.AggregateCall, keep: Linear, columns: Iterator[Typed]) -> Columns:
     arguments = [next(columns) for _ in call.arguments]
     conditions = [f"({one.text} IS NOT NULL)" for one in arguments]
     conditions += [] if call.filter is None else [next(columns).text]
     if not conditions:
-        return [_rows(weight)]
+        return [_ROWS]
     held = " AND ".join(conditions)
-    counted = "1" if weight is None else weight.text
-    values = Typed(f"coalesce(sum(CASE WHEN {held} THEN {counted} END), 0)", BIGINT)
+    values = Typed(f"count(CASE WHEN {held} THEN 1 END)", BIGINT)
     if keep.form == "count":
         return [values]
     (summand,) = arguments
-    total = _total(_wide(summand), held, weight)
-    none = Typed("CAST(0 AS bigint)", BIGINT)
+    require_scale(call, summand)
+    total = _total(_wide(summand), held)
     if keep.width == MOMENTS:
-        return [values, total, _total(_square(_wide(summand)), held, weight), none]
-    return [values, total] if keep.form == "integers" else [values, total, none]
+        return [values, total, _total(_square(_wide(summand)), held), _NONE]
+    return [values, total] if keep.form == "integers" else [values, total, _NONE]
+
+
+def require_scale(call: e.AggregateCall, carried: Typed) -> None:
+    """Units of the last digit must be those in which the view keeps the sum."""
+    if carried.type.kind is Kind.NUMERIC and call.function.name != "count":
+        if (carried.type.scale or 0) != scale_of(call.arguments[0]):
+            raise NotNative("numbers of another scale")
 
 
 def _wide(summand: Typed) -> Typed:
-    """The summand in a type in which neither its sign nor a sum of many can overflow."""
+    """The summand in a type in which a sum of many cannot overflow."""
     if summand.type.kind in (Kind.SMALLINT, Kind.INTEGER):
         return Typed(f"CAST({summand.text} AS bigint)", BIGINT)
     if summand.type.kind is Kind.BIGINT:
@@ -155,17 +152,14 @@ def _square(wide: Typed) -> Typed:
     return Typed(f"({wide.text} * {wide.text})", numeric(digits, scale))
 
 
-def _total(wide: Typed, held: str, weight: Typed | None) -> Typed:
-    text = wide.text
-    if weight is not None:
-        text = f"CASE WHEN {weight.text} > 0 THEN {text} ELSE - {text} END"
+def _total(wide: Typed, held: str) -> Typed:
     sum_type = BIGINT
     if wide.type.kind is not Kind.BIGINT:
         digits = (wide.type.precision or 0) + ROWS_DIGITS
         if digits > DECIMAL_DIGITS_MAX:
             raise NotNative("a sum of more digits than Spark has")
         sum_type = numeric(digits, wide.type.scale or 0)
-    return Typed(f"coalesce(sum(CASE WHEN {held} THEN {text} END), 0)", sum_type)
+    return Typed(f"coalesce(sum(CASE WHEN {held} THEN {wide.text} END), 0)", sum_type)
 
 
 # -- in a task -------------------------------------------------------------------------------------

@@ -17,16 +17,19 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.relation import compiled_table
+from belvedere.codec import keyspace
+from belvedere.codec.keys import KeyCodec, KeyColumn
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Accumulator, Function, FunctionKind
-from belvedere.types import INTEGER
+from belvedere.types import INTEGER, Row
 from belvedere.views.core import Branch, Expressions, refused
 from belvedere.views.linear import AMOUNT_TYPE
 from belvedere.views.normal import columns_of
@@ -66,18 +69,31 @@ def _branch(catalog: Catalog, branch: Branch) -> Branch:
     return Branch((wide,), branch.conditions, (number, *branch.columns))
 
 
+@dataclass(frozen=True)
+class PartitionOf:
+    """The partition of a row, from its primary key. Pickles: other processes ask it too."""
+
+    columns: tuple[KeyColumn, ...]
+    prefix: bytes
+    partitions: int
+
+    @cached_property
+    def _encode(self) -> Callable[[Row], bytes]:
+        return KeyCodec(self.columns, self.prefix).encode
+
+    def __call__(self, *key: Any) -> int:
+        return zlib.crc32(self._encode(key)) % self.partitions
+
+    def __reduce__(self) -> tuple[type[PartitionOf], tuple[Any, ...]]:
+        return PartitionOf, (self.columns, self.prefix, self.partitions)
+
+
 def _partition_of(catalog: Catalog, relation: int) -> Function:
-    """The partition of a row, from its primary key."""
-    table = compiled_table(catalog, relation)
-    count, encode = max(table.table.partitions, 1), table.key.encode
-    types = tuple(table.table.columns[slot].type for slot in table.table.primary_key)
-    return Function(
-        "partition of",
-        types,
-        INTEGER,
-        lambda *key: zlib.crc32(encode(key)) % count,
-        strict=False,
-    )
+    table = catalog.table(relation)
+    types = tuple(table.columns[slot].type for slot in table.primary_key)
+    columns = tuple(map(KeyColumn, types))
+    number = PartitionOf(columns, keyspace.row_prefix(relation), max(table.partitions, 1))
+    return Function("partition of", types, INTEGER, number, strict=False)
 
 
 def _plan(branch: Branch, fields: Fields) -> n.Node:

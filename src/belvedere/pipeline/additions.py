@@ -1,0 +1,69 @@
+"""What is added to the state of views: keys with payload and amounts, in memory and in batches."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from belvedere import failpoints
+from belvedere.codec import accumulator, keyspace
+from belvedere.pipeline.inputs import Batches
+
+SCHEMA = "key binary, value binary"
+Amounts = tuple[int, ...]
+Sums = dict[bytes, tuple[bytes, Amounts]]
+"""Payload and amounts by key."""
+
+
+class Recorder:
+    """A Writer that adds up what views add."""
+
+    def __init__(self) -> None:
+        self.sums: Sums = {}
+
+    def put(self, key: bytes, value: bytes) -> None:
+        raise AssertionError("a view only adds")
+
+    def delete(self, key: bytes) -> None:
+        raise AssertionError("a view only adds")
+
+    def add(self, key: bytes, payload: bytes, amounts: Amounts) -> None:
+        known = self.sums.get(key)
+        if known is None:
+            self.sums[key] = (payload, tuple(amounts))
+        else:
+            total = tuple([one + other for one, other in zip(known[1], amounts, strict=True)])
+            self.sums[key] = (known[0], total)
+
+
+def summed_in_task(batches: Batches) -> Batches:
+    """In the task that owns these keys: all that is added to each."""
+    recorder = recorded(batches)
+    if failpoints.armed:
+        failpoints.hit("pipeline.sum")
+    yield from encoded(recorder.sums)
+
+
+def recorded(batches: Batches) -> Recorder:
+    recorder = Recorder()
+    for batch in batches:
+        for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist()):
+            recorder.add(key, *accumulator.decode(value))
+    return recorder
+
+
+def encoded(sums: Sums) -> Batches:
+    """What is left of the sums: batches of the columns key and value."""
+    kept = [
+        (key, accumulator.encode(payload, amounts))
+        for key, (payload, amounts) in sums.items()
+        if any(amounts)
+    ]
+    if kept:
+        keys, values = zip(*kept)
+        arrays = [pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
+        yield pa.RecordBatch.from_arrays(arrays, names=["key", "value"])
+
+
+def view_of(key: bytes) -> int:
+    """The view whose state has this key."""
+    return int.from_bytes(key[1 : keyspace.ROW_PREFIX_BYTES])

@@ -1,0 +1,285 @@
+"""Exact sums of floats, in Arrow columns inside the tasks: what Spark would add up in some order.
+
+A float is an integer of 53 bits times a power of two. Integers are added up exactly, so the values
+of a group are added up for each exponent by itself, in two halves that cannot overflow, and put
+together as one integer of 2**-1074 (`codec.accumulator`) once for each group and exponent. Counts,
+integers and NUMERIC of up to 18 digits of the same view are added up on the way. There is no Python
+step for a row.
+
+    group  value         group  exponent  halves                  group  units of 2**-1074
+        5   0.75   ->        5         0  12582912 * 2**26   ->       5  ...
+        5  -8.5              5         4  ..
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_view
+from belvedere.codec.row_slots import numeric_bits
+from belvedere.errors import Error
+from belvedere.execution.spark.forms import FLOATS, INTEGERS
+from belvedere.execution.spark.frames import Frame
+from belvedere.execution.spark.lower import Lowering
+from belvedere.execution.spark.operators import Failed
+from belvedere.execution.spark.types import NotNative, Typed, is_native, to_values
+from belvedere.pipeline.additions import Recorder, encoded
+from belvedere.pipeline.inputs import Batches, decoded_catalog
+from belvedere.pipeline.sums import arguments_of, require_scale
+from belvedere.types import Kind, Row, SqlType
+from belvedere.views.linear import Group, Linear
+
+GATHERED_ROWS = 100_000
+_FLOAT_BITS, _FIXED_BITS = 53, 1074
+_HALF_BITS, _UNIT_BITS = 26, 32
+"""How many of the lower bits are added up by themselves: of a float's integer, of other units."""
+
+_ONLY = "only"
+Integers = npt.NDArray[np.int64]
+Sums = dict[Row, list[int]]
+
+
+class Part(NamedTuple):
+    """Numbers to be added up, and to which amount they belong, times 2**shift."""
+
+    at: int
+    shift: int
+    values: Integers
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """Where the argument and the filter of a call are among the columns, and its amounts begin."""
+
+    form: str  # count, units or float
+    argument: int | None
+    filter: int | None
+    at: int
+    decimal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Calls:
+    """What is added up: `types` are those of the columns, the first `groups` of which are the key;
+    `width` is the number of amounts."""
+
+    types: tuple[SqlType, ...]
+    groups: int
+    calls: tuple[Call, ...]
+    width: int
+
+
+class Adder:
+    """Adds up the rows of a view. Lives in a task."""
+
+    def __init__(self, catalog: Catalog, view: int, calls: Calls) -> None:
+        self._stored = compiled_view(catalog, view)
+        self._calls = calls.calls
+        self._groups = calls.groups
+        self._width = calls.width
+        self.types = calls.types
+        self._sums: Sums = {}
+        self._held: list[tuple[list[pa.Array], Integers]] = []
+        self._rows_held = 0
+
+    def add(self, columns: list[pa.Array], weights: Integers) -> None:
+        """Some rows, each so many times."""
+        self._held.append((columns, weights))
+        self._rows_held += len(weights)
+        if self._rows_held >= GATHERED_ROWS:
+            self._gather()
+
+    def record(self, recorder: Recorder) -> None:
+        """All that was added, to the keys of the view."""
+        self._gather()
+        key, payload = self._stored.key.encode, self._stored.payload.encode
+        for group, total in self._sums.items():
+            recorder.add(key(group), payload(group), tuple(total))
+
+    def _gather(self) -> None:
+        """Many rows at once, so that a group is met once for all of them."""
+        if not self._rows_held:
+            return
+        columns = [pa.concat_arrays(several) for several in zip(*(one for one, _ in self._held))]
+        weights = np.concatenate([some for _, some in self._held])
+        self._held, self._rows_held = [], 0
+        self._add(columns, weights)
+
+    def _add(self, columns: list[pa.Array], weights: Integers) -> None:
+        parts = [Part(0, 0, weights)]
+        floats: list[tuple[Call, Floats]] = []
+        for call in self._calls:
+            held = _held(columns, call)
+            counted = weights if held is None else np.where(held, weights, 0)
+            parts.append(Part(call.at, 0, counted))
+            if call.argument is None or call.form == "count":
+                continue
+            column = columns[call.argument]
+            if call.form == "float":
+                floats.append((call, Floats(column, counted)))
+                parts += floats[-1][1].specials(call.at + 2)
+            else:
+                parts += _units(column, counted, call.at + 1, decimal=call.decimal)
+        groups = columns[: self._groups]
+        self._merge(groups, parts)
+        for call, found in floats:
+            self._merge_floats(groups, call.at + 1, found)
+
+    def _merge(self, groups: list[pa.Array], parts: list[Part]) -> None:
+        found = _grouped(groups, {f"a{i}": pa.array(p.values) for i, p in enumerate(parts)})
+        totals = (found[f"a{i}_sum"].to_pylist() for i in range(len(parts)))
+        for group, *some in zip(self._rows(found), *totals):
+            known = self._sums.get(group)
+            if known is None:
+                known = self._sums[group] = [0] * self._width
+            for part, total in zip(parts, some):
+                known[part.at] += total << part.shift
+
+    def _merge_floats(self, groups: list[pa.Array], at: int, floats: Floats) -> None:
+        found = _grouped(groups, floats.columns(), ("exponent",))
+        columns = (found[name].to_pylist() for name in ("exponent", "upper_sum", "lower_sum"))
+        for group, exponent, upper, lower in zip(self._rows(found), *columns):
+            total = (upper << _HALF_BITS) + lower
+            shift = exponent - _FLOAT_BITS + _FIXED_BITS
+            self._sums[group][at] += total << shift if shift >= 0 else total >> -shift
+
+    def _rows(self, found: pa.Table) -> list[Row]:
+        if not self._groups:
+            return [()] * found.num_rows
+        columns = [
+            to_values(found[f"g{i}"].combine_chunks(), self.types[i]) for i in range(self._groups)
+        ]
+        return list(zip(*columns))
+
+
+def _held(columns: list[pa.Array], call: Call) -> npt.NDArray[np.bool_] | None:
+    """The rows that a call counts; None: all."""
+    held: npt.NDArray[np.bool_] | None = None
+    if call.argument is not None:
+        held = columns[call.argument].is_valid().to_numpy(zero_copy_only=False)
+    if call.filter is not None:
+        chosen = pc.fill_null(columns[call.filter], False).to_numpy(zero_copy_only=False)
+        held = chosen if held is None else held & chosen
+    return held
+
+
+def _grouped(
+    groups: list[pa.Array], added: dict[str, pa.Array], keys: tuple[str, ...] = ()
+) -> pa.Table:
+    """The sums of the added columns by groups, and by those of them that are keys."""
+    columns = {f"g{i}": column for i, column in enumerate(groups)}
+    if not columns:
+        columns = {_ONLY: pa.nulls(len(next(iter(added.values()))), pa.int8())}
+    summed = [(name, "sum") for name in added if name not in keys]
+    grouped = pa.table(columns | added).group_by([*columns, *keys], use_threads=False)
+    return grouped.aggregate(summed)
+
+
+class Floats:
+    """Floats as integers and exponents; what is no number is counted apart."""
+
+    def __init__(self, column: pa.Array, counted: Integers) -> None:
+        values = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
+        self._values, self._counted = values, counted
+        fraction, self._exponent = np.frexp(np.where(np.isfinite(values), values, 0.0))
+        self._whole: Integers = np.ldexp(fraction, _FLOAT_BITS).astype(np.int64)
+
+    def specials(self, at: int) -> list[Part]:
+        """How many NaN, infinities and negative infinities: amounts from `at` on."""
+        values, counted = self._values, self._counted
+        kinds = (np.isnan(values), np.isposinf(values), np.isneginf(values))
+        return [Part(at + i, 0, np.where(kind, counted, 0)) for i, kind in enumerate(kinds)]
+
+    def columns(self) -> dict[str, pa.Array]:
+        return {
+            "exponent": pa.array(self._exponent),
+            "upper": pa.array((self._whole >> _HALF_BITS) * self._counted),
+            "lower": pa.array((self._whole & (1 << _HALF_BITS) - 1) * self._counted),
+        }
+
+
+def _units(column: pa.Array, counted: Integers, at: int, *, decimal: bool) -> list[Part]:
+    """Integers; those of a decimal of up to 18 digits in units of its last digit."""
+    if decimal:
+        pairs = np.frombuffer(column.buffers()[1], "<i8")[2 * column.offset :][: 2 * len(column)]
+        units = np.where(counted != 0, pairs[::2], 0)
+    else:
+        units = pc.fill_null(column.cast(pa.int64()), 0).to_numpy(zero_copy_only=False)
+    lower = units & (1 << _UNIT_BITS) - 1
+    return [Part(at, _UNIT_BITS, (units >> _UNIT_BITS) * counted), Part(at, 0, lower * counted)]
+
+
+# -- for a DataFrame -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ExactSums:
+    """In a task: what its rows add to a view's state."""
+
+    view: int
+    objects: tuple[bytes, ...]
+    calls: Calls
+
+    def __call__(self, batches: Batches) -> Batches:
+        adder, recorder = Adder(decoded_catalog(self.objects), self.view, self.calls), Recorder()
+        try:
+            for batch in batches:
+                adder.add(batch.columns, np.ones(batch.num_rows, np.int64))
+            adder.record(recorder)
+        except Error as error:
+            raise Failed(error) from None
+        yield from encoded(recorder.sums)
+
+
+def exact_sums(
+    lowering: Lowering, frame: Frame, view: int, objects: tuple[bytes, ...], group: Group | None
+) -> tuple[Frame, ExactSums]:
+    """The step, and the rows it is for. NotNative where a row has to be looked at by itself."""
+    if group is None or not lowering.native:
+        raise NotNative("rows whose equal values may look different")
+    made, columns = arguments_of(lowering, frame, group)
+    calls = calls_of(group, columns)
+    whole = lowering.frames.selected(made.data, columns)
+    return whole, ExactSums(view, objects, calls)
+
+
+def calls_of(group: Group | None, columns: list[Typed]) -> Calls:
+    """How to add up these columns: the groups, then for each call its argument and its filter."""
+    types = tuple(one.type for one in columns)
+    groups = len(columns) if group is None else len(group.groups)
+    if not all(is_native(one) for one in types[:groups]):
+        raise NotNative("groups whose equal values may look different")
+    place, at, calls = groups, 1, []
+    for call, keep in () if group is None else zip(group.calls, group.keeps, strict=True):
+        argument = chosen = None
+        if call.arguments:
+            argument, place = place, place + 1
+            require_scale(call, columns[argument])
+        if call.filter is not None:
+            chosen, place = place, place + 1
+        calls.append(
+            _call(keep, None if argument is None else types[argument], argument, chosen, at)
+        )
+        at += keep.width
+    return Calls(types, groups, tuple(calls), at)
+
+
+def _call(
+    keep: Linear, given: SqlType | None, argument: int | None, chosen: int | None, at: int
+) -> Call:
+    if keep.form == "count" or given is None:
+        return Call("count", argument, chosen, at)
+    if given.kind in FLOATS:
+        return Call("float", argument, chosen, at)
+    if given.kind in INTEGERS and keep.width == 2:
+        return Call("units", argument, chosen, at)
+    if given.kind is Kind.NUMERIC and keep.width == 3 and numeric_bits(given) == 64:
+        return Call("units", argument, chosen, at, decimal=True)
+    raise NotNative("amounts of another form")
