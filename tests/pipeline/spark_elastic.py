@@ -55,8 +55,8 @@ DYNAMIC = {
     "spark.dynamicAllocation.initialExecutors": "1",
     "spark.dynamicAllocation.maxExecutors": "3",
     "spark.dynamicAllocation.schedulerBacklogTimeout": "1s",
-    "spark.dynamicAllocation.executorIdleTimeout": "3s",
-    "spark.dynamicAllocation.shuffleTracking.timeout": "3s",
+    "spark.dynamicAllocation.executorIdleTimeout": "20s",
+    "spark.dynamicAllocation.shuffleTracking.timeout": "20s",
     "spark.executor.cores": "1",
     "spark.executor.memory": "512m",
 }
@@ -185,7 +185,7 @@ def maintained(
 ) -> list[str]:
     """Run the job until all events have been and some batches more; what was wrong."""
     ended, failures = threading.Event(), list[Error]()
-    last = max(watch.events) + 4
+    last = max(watch.events) + 2
     writer = threading.Thread(target=write_on, args=(store, seed, ended, failures))
     deadline = time.monotonic() + DEADLINE_S
 
@@ -259,9 +259,9 @@ def standalone(directory: Path, seed: int) -> list[str]:
         spark = stack.enter_context(session(cluster.master, settings=DYNAMIC))
         wait_for_executors(spark, 1)
         events = {
-            2: ("two workers join", lambda: (cluster.add_worker(), cluster.add_worker())),
-            6: ("kill an executor", lambda: kill_executor(spark)),
-            9: ("a worker leaves", lambda: cluster.remove_worker(first)),
+            1: ("two workers join", lambda: (cluster.add_worker(), cluster.add_worker())),
+            4: ("kill an executor", lambda: kill_executor(spark)),
+            6: ("a worker leaves", lambda: cluster.remove_worker(first)),
         }
         watch = Watch(spark, store, events)
         found = maintained(spark, store, watch, seed, directory / "job")
