@@ -10,20 +10,23 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Maintenance, View
 from belvedere.execution.choose import Choice, Tier, compile_for
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.context import row_keys
 from belvedere.execution.duck.rows import rows_of
 from belvedere.execution.run import Rows
+from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field, Fields
 from belvedere.session.notices import tell
 from belvedere.session.result import Result
-from belvedere.session.views import written
+from belvedere.session.views import bind_definition, written
 from belvedere.sql import definitions as d
 from belvedere.txn.border import Reader
 from belvedere.types import BIGINT, BOOLEAN, TEXT, Row
 from belvedere.views.keep import pinned
+from belvedere.views.total import decided, leaves_open
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -60,9 +63,8 @@ def verify(session: Session, view: View) -> Row:
     with host.begin() as transaction:
         catalog = transaction.catalog
         tables, position = host.at_watermark(transaction, view)
-        definition = host.keeper.compiled(catalog, view).recomputed or written(
-            pinned(catalog, view), view.definition
-        )
+        kept = host.keeper.compiled(catalog, view).recomputed
+        definition = _definition(catalog, view) if kept is None else decided(kept)
         choice = Choice(Tier.DUCKDB, "verify", 0)
         recomputed = compile_for(catalog, definition, choice, session.shared.engine)
         reading = compile_plan(catalog, host.keeper.reading(catalog, view))
@@ -72,6 +74,14 @@ def verify(session: Session, view: View) -> Row:
     said = f"{missing} missing, {unexpected} unexpected" if missing + unexpected else "ok"
     host.deferred.verified[view.id] = f"{said} at {position}"
     return (view.name, position, found.total(), missing, unexpected, not missing + unexpected)
+
+
+def _definition(catalog: Catalog, view: View) -> n.Node:
+    """The definition as it is written; where it leaves ties open, over the columns that it uses,
+    with these broken as the view breaks them."""
+    seen = pinned(catalog, view)
+    plan = written(seen, view.definition)
+    return decided(bind_definition(seen, view.definition)) if leaves_open(plan) else plan
 
 
 def _bag(session: Session, reader: Reader, rows: Rows, fields: Fields) -> Counter[Row]:

@@ -42,6 +42,7 @@ from belvedere.views.source import (
     leaf,
     run_plan,
 )
+from belvedere.views.total import decided
 from belvedere.views.tree import Apply, Right, sorted_by_all
 
 _LEFT = -2_000_000
@@ -135,7 +136,7 @@ class ApplySource:
         if tree.join is None:
             leaves = [sorted_by_all(one) for one in leaves]
         node = tree.rebuild(leaf(_LEFT, tree.left.plan), tuple(leaves))
-        return compile_plan(self._catalog, node)
+        return compile_plan(self._catalog, decided(node) if tree.join is None else node)
 
     # -- the source ---------------------------------------------------------------------------
 

@@ -2,7 +2,8 @@
 
 Where an operator needs rows that no key or index of a table leads to, or a group's aggregates
 without its rows, these are kept as hidden views of their own: linear state, immediate, maintained
-and backfilled like any view, counted by who uses them, shared where two views need the same.
+and backfilled like any view, counted by who uses them, shared where one has all that another view
+needs (`views.containment`).
 
     KeptRows     rows of a tree in the order of some keys: a touched key is a range, the first k
                  rows are a scan of k, the least value of a group is one seek
@@ -45,8 +46,11 @@ DISGUISED = (*FLOATS, Kind.CHAR, Kind.INTERVAL)
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
+    """`ordered`: their very order is wanted, not only those of some keys."""
+
     tree: Tree
     keys: tuple[e.SortKey, ...]
+    ordered: bool = False
 
     def same(self, other: Auxiliary) -> bool:
         return (
@@ -86,8 +90,11 @@ def auxiliaries_of(tree: Tree) -> tuple[Auxiliary, ...]:
     found: list[Auxiliary] = []
     for one in _wanted(tree):
         for nested in (*auxiliaries_of(one.tree), one):
-            if not any(nested.same(known) for known in found):
+            at = next((i for i, known in enumerate(found) if nested.same(known)), None)
+            if at is None:
                 found.append(nested)
+            elif isinstance(nested, KeptRows) and nested.ordered:
+                found[at] = nested
     return tuple(found)
 
 
@@ -209,7 +216,8 @@ def ordered_rows(tree: Recompute) -> KeptRows | None:
         keys = plan.input.keys
     else:
         return None
-    return _rows(tree.inputs[0].tree, keys) if rows_needed(plan) is not None else None
+    kept = _rows(tree.inputs[0].tree, keys) if rows_needed(plan) is not None else None
+    return None if kept is None else replace(kept, ordered=True)
 
 
 def rows_needed(plan: n.Node) -> int | None:

@@ -12,6 +12,7 @@ from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.views.auxiliary import Auxiliary, auxiliaries_of
 from belvedere.views.compile import Compiled, compile_auxiliary
+from belvedere.views.containment import serves
 from belvedere.views.form import FORM, INDEX
 from belvedere.views.keep import Keeper
 
@@ -30,11 +31,12 @@ def create_auxiliaries(keeper: Keeper, edit: Edit, wanted: ViewDefinition) -> tu
 
 
 def _shared(keeper: Keeper, catalog: Catalog, one: Auxiliary, wanted: ViewDefinition) -> int | None:
-    """An auxiliary view that is the same and stands on nothing that this view does not."""
+    """An auxiliary view that has all that is wanted and stands on nothing that this view does
+    not."""
     for view in catalog.views:
         on_same = set(view.inputs) <= set(wanted.inputs) and set(view.reads) <= set(wanted.reads)
         if view.part and on_same:
-            if keeper.auxiliary(catalog, view).same(one):
+            if serves(keeper.auxiliary(catalog, view), one):
                 return view.id
     return None
 

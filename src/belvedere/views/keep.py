@@ -31,7 +31,7 @@ from belvedere.views.delta import Wish
 from belvedere.views.flip import Flip
 from belvedere.views.form import form_of
 from belvedere.views.group import differences
-from belvedere.views.kept import Kept
+from belvedere.views.kept import Found, Kept
 from belvedere.views.maintain import Maintainer
 from belvedere.views.stream import OPTION, Noting, stream_writes
 from belvedere.views.tree import inputs_of
@@ -61,10 +61,12 @@ def pinned(catalog: Catalog, view: View) -> Catalog:
 
 
 class _Read(NamedTuple):
-    """A view's definition compiled, and what it was compiled against."""
+    """A view's definition compiled, and what it was compiled against; of an auxiliary view, what
+    it keeps."""
 
     uses: object
     compiled: Compiled
+    auxiliary: Auxiliary | None
 
 
 class _Ready(NamedTuple):
@@ -80,7 +82,7 @@ def _uses(catalog: Catalog, view: View) -> object:
     form of its state depend on."""
     tables = [(id_, catalog.objects[id_].version) for id_ in view.inputs]
     named = [(id_, catalog.get(id_)) for id_ in view.reads]
-    return (view.definition, tables, named)
+    return (view.definition, view.part, view.options, tables, named)
 
 
 def _indexes(catalog: Catalog, view: View) -> object:
@@ -128,17 +130,18 @@ class Keeper:
             uses = _uses(catalog, view)
             found = self._read.get(view.id)
             if found is None or found.uses != uses:
-                compiled = self._compile(catalog, view)
+                compiled, auxiliary = self._compile(catalog, view)
                 _require_same_form(view, compiled)
-                found = self._read[view.id] = _Read(uses, compiled)
+                found = self._read[view.id] = _Read(uses, compiled, auxiliary)
             catalog.memo[memo_key] = found
         return cast(_Read, found)
 
-    def _compile(self, catalog: Catalog, view: View) -> Compiled:
+    def _compile(self, catalog: Catalog, view: View) -> tuple[Compiled, Auxiliary | None]:
         compiled = self._definition(catalog, view)
         if not view.part:
-            return compiled
-        return compile_auxiliary(compiled.auxiliaries[view.part - 1])
+            return compiled, None
+        auxiliary = compiled.auxiliaries[view.part - 1]
+        return compile_auxiliary(auxiliary), auxiliary
 
     def _definition(self, catalog: Catalog, view: View) -> Compiled:
         seen = pinned(catalog, view)
@@ -154,7 +157,9 @@ class Keeper:
 
     def auxiliary(self, catalog: Catalog, view: View) -> Auxiliary:
         """What an auxiliary view keeps."""
-        return self._definition(catalog, view).auxiliaries[view.part - 1]
+        found = self._reading(catalog, view).auxiliary
+        assert found is not None
+        return found
 
     def _kept(self, catalog: Catalog, view: View, compiled: Compiled) -> Kept:
         """The auxiliary views of a view that are filled."""
@@ -163,7 +168,7 @@ class Keeper:
             catalog,
             view.id,
             tuple(
-                (one, id_)
+                Found(one, self.auxiliary(catalog, found), id_)
                 for one, id_ in pairs
                 if isinstance(found := catalog.get(id_), View) and found.state is State.READY
             ),

@@ -8,6 +8,8 @@ shows indexes.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import accumulate
+from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import compiled_view
@@ -17,6 +19,7 @@ from belvedere.plan.fields import Field
 from belvedere.txn.border import Reader
 from belvedere.types import Row
 from belvedere.views.auxiliary import Auxiliary, KeptGroups, KeptRows, rows_by
+from belvedere.views.containment import calls_at, columns_at
 from belvedere.views.core import Expressions
 from belvedere.views.linear import Amounts
 from belvedere.views.source import Restricted
@@ -26,30 +29,42 @@ _BATCH_ROWS = 32
 """Few rows are wanted of most ranges."""
 
 
-class Kept:
-    """The auxiliary views of a view that are filled, with their ids; and the view's own id."""
+class Found(NamedTuple):
+    """What a view wants kept, and the auxiliary view that has it, perhaps with more."""
 
-    def __init__(
-        self, catalog: Catalog, view: int, known: tuple[tuple[Auxiliary, int], ...] = ()
-    ) -> None:
+    wanted: Auxiliary
+    kept: Auxiliary
+    id: int
+
+
+class Kept:
+    """The auxiliary views of a view that are filled; and the view's own id."""
+
+    def __init__(self, catalog: Catalog, view: int, known: tuple[Found, ...] = ()) -> None:
         self._catalog = catalog
         self.view = view
         self._known = known
 
-    def id_of(self, wanted: Auxiliary | None) -> int | None:
+    def found(self, wanted: Auxiliary | None) -> Found | None:
         if wanted is not None:
-            for one, id_ in self._known:
-                if one.same(wanted):
-                    return id_
+            for one in self._known:
+                if one.wanted.same(wanted):
+                    return one
         return None
 
     def rows(self, wanted: KeptRows | None) -> RowsReader | None:
-        id_ = self.id_of(wanted)
-        return None if id_ is None or wanted is None else RowsReader(self._catalog, id_, wanted)
+        found = self.found(wanted)
+        if found is None or wanted is None:
+            return None
+        assert isinstance(found.kept, KeptRows)
+        return RowsReader(self._catalog, found.id, found.kept, wanted)
 
     def groups(self, wanted: KeptGroups) -> GroupsReader | None:
-        id_ = self.id_of(wanted)
-        return None if id_ is None else GroupsReader(self._catalog, id_)
+        found = self.found(wanted)
+        if found is None:
+            return None
+        assert isinstance(found.kept, KeptGroups)
+        return GroupsReader(self._catalog, found.id, found.kept, wanted)
 
     def restricted(self, tree: Tree, keys: Expressions) -> Restricted | None:
         """Rows of the tree by keys, where these are kept."""
@@ -60,15 +75,16 @@ class Kept:
 class RowsReader:
     """Rows in the order of their keys."""
 
-    def __init__(self, catalog: Catalog, id_: int, kept: KeptRows) -> None:
+    def __init__(self, catalog: Catalog, id_: int, kept: KeptRows, wanted: KeptRows) -> None:
         stored = compiled_view(catalog, id_)
+        columns = columns_at(kept, wanted)
+        assert columns is not None, "an auxiliary view has what it is used for"
         first = len(kept.keys)
-        width = len(kept.tree.plan.fields)
         self._key = stored.key
         self._range = (stored.start, stored.end)
-        self._row = stored.payload.projector(tuple(range(first, first + width)))
-        self._values = stored.payload.projector(tuple(range(first)))
-        self._same = row_keys(stored_fields(kept))
+        self._row = stored.payload.projector(tuple(first + at for at in columns))
+        self._values = stored.payload.projector(tuple(range(len(wanted.keys))))
+        self._same = row_keys(stored_fields(wanted))
 
     def of_keys(self, reader: Reader, keys: list[Row]) -> Iterator[Row]:
         for key in keys:
@@ -111,10 +127,15 @@ def stored_fields(kept: KeptRows) -> tuple[Field, ...]:
 
 
 class GroupsReader:
-    def __init__(self, catalog: Catalog, id_: int) -> None:
+    """Groups with the amounts that are wanted, in their order."""
+
+    def __init__(self, catalog: Catalog, id_: int, kept: KeptGroups, wanted: KeptGroups) -> None:
         stored = compiled_view(catalog, id_)
         self._encode = stored.key.encode
         self._decode: Callable[[bytes], Row] = stored.payload.decode
+        at = calls_at(kept, wanted)
+        assert at is not None, "an auxiliary view has what it is used for"
+        self._amounts = _picked(kept, at) if at != tuple(range(len(kept.calls))) else None
 
     def group(self, reader: Reader, key: Row) -> tuple[Row, Amounts] | None:
         """The group with this key, as one of its rows has it, and its amounts."""
@@ -122,7 +143,15 @@ class GroupsReader:
         if state is None:
             return None
         payload, amounts = accumulator.decode(state)
+        if self._amounts is not None:
+            amounts = tuple([amounts[at] for at in self._amounts])
         return self._decode(payload), amounts
+
+
+def _picked(kept: KeptGroups, calls: tuple[int, ...]) -> tuple[int, ...]:
+    """Which amounts of a kept group are the row count and those of some of its calls."""
+    ends = list(accumulate((keep.width for keep in kept.group.keeps), initial=1))
+    return (0, *(at for call in calls for at in range(ends[call], ends[call + 1])))
 
 
 def _states(reader: Reader, start: bytes, end: bytes) -> Iterator[bytes]:
