@@ -69,19 +69,25 @@ class Record(NamedTuple):
 
     def changes(self) -> Iterator[Change]:
         """The changes in the order in which they were made."""
-        data = self.data
+        data, make = self.data, tuple.__new__
         base = HEADER_BYTES + ENTRY_BYTES * self.change_count
-        start = base
-        for offset in range(HEADER_BYTES, base, ENTRY_BYTES):
-            relation, kind, key_end, old_end, new_end = _entry.unpack_from(data, offset)
-            key_end, old_end, new_end = base + key_end, base + old_end, base + new_end
-            if not start <= key_end <= old_end <= new_end <= len(data) or not 1 <= kind <= 3:
+        start, length = base, len(data)
+        for relation, kind, key_end, old_end, new_end in _entry.iter_unpack(
+            data[HEADER_BYTES:base]
+        ):
+            key_end += base
+            old_end += base
+            new_end += base
+            if not start <= key_end <= old_end <= new_end <= length or not 1 <= kind <= 3:
                 raise Corruption("log record has a broken directory", log_position=self.position)
-            yield Change(
-                relation,
-                data[start:key_end],
-                None if kind == INSERT else data[key_end:old_end],
-                None if kind == DELETE else data[old_end:new_end],
+            yield make(
+                Change,
+                (
+                    relation,
+                    data[start:key_end],
+                    None if kind == INSERT else data[key_end:old_end],
+                    None if kind == DELETE else data[old_end:new_end],
+                ),
             )
             start = new_end
 

@@ -26,6 +26,7 @@ from belvedere.errors import Error, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import ChangeLog, CommitProtocol, ParticipantsFor, Reader, RowChange
 from belvedere.views import claim
+from belvedere.views.collecting import uncollected
 from belvedere.views.maintain import Maintainer
 from belvedere.views.stream import Addition, stream_writes
 from belvedere.views.watermarks import members, views_of, watermark, watermark_write
@@ -114,7 +115,10 @@ def work_out(
         if unit.start >= through or not window.moves(unit.start):
             continue
         stretch = window.stretch(unit.start)
-        if unit.start not in befores and any(view in reading for view in unit.views):
+        if unit.start not in befores and any(
+            _looks_back(maintainers[view.id], stretch.of(frozenset(view.inputs)))
+            for view in unit.views
+        ):
             changed = stretch.of(looked_at)
             befores[unit.start] = state_before(reader, changed, keeper.indexes)
         work = _Work(keeper, reader, befores.get(unit.start, reader), unit, through)
@@ -132,6 +136,10 @@ def _maintainer(keeper: Keeps, catalog: Catalog, view: View) -> Maintainer | Err
 
 def _reads_state(maintainer: Maintainer | Error) -> bool:
     return isinstance(maintainer, Maintainer) and maintainer.reads_state
+
+
+def _looks_back(maintainer: Maintainer | Error, changes: Sequence[RowChange]) -> bool:
+    return isinstance(maintainer, Maintainer) and maintainer.looks_back(changes)
 
 
 class _Work:
@@ -306,7 +314,8 @@ def catch_up(
     try:
         reader = commits.reader(snapshot)
         units = wanted(reader)
-        batches = list(work_out(keeper, log, reader, units))
+        with uncollected():
+            batches = list(work_out(keeper, log, reader, units))
     finally:
         commits.release(snapshot)
     for batch in batches:

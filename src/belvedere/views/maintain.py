@@ -129,6 +129,11 @@ class Maintainer:
         """Whether a delta needs rows beside the changed ones."""
         return self._source.reads_state
 
+    def looks_back(self, changes: Sequence[RowChange]) -> bool:
+        """Whether the delta of these needs the tables as they were before them. Where each goes by
+        its leg it does not: it looks at other tables alone, which did not change."""
+        return bool(changes) and self.reads_state and not self._quick.covers(changes)
+
     def rows(self, changes: Sequence[RowChange], reader: Reader) -> Weighted:
         """The delta itself, before it is grouped: for people."""
         return self._source.delta(Step(changes, reader, self._indexes))

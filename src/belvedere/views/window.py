@@ -7,10 +7,10 @@ at one position share one stretch, and views over the same tables the very list 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from belvedere.codec import keyspace
-from belvedere.codec.record import decode_record
+from belvedere.codec.record import PlainChange, decode_record
 from belvedere.codec.record_single import single_change
 from belvedere.txn.border import ParticipantsFor, Reader, RowChange, make
 from belvedere.txn.commit.batch import DerivedRows
@@ -18,8 +18,6 @@ from belvedere.txn.history.readers import OverlayReader
 
 _Net = dict[int, dict[bytes, RowChange]]
 """By relation and whole key. A row that came back to what it was is still in it."""
-
-_Read = tuple[int, int, bytes, bytes | None, bytes | None]
 
 
 class Window:
@@ -43,23 +41,24 @@ class Window:
 
     def _read(self, batches: Iterable[list[bytes]], prefixes: dict[int, bytes]) -> None:
         ends, at = [*self._starts[1:], keyspace.POSITION_MAX], 0
-        net, end, count = self._nets[0], ends[0], 0
+        net, end, count, moves = self._nets[0], ends[0], 0, self._moves
         for batch in batches:
             for data in batch:
-                found = single_change(data)
-                for position, relation, key, old, new in (found,) if found else _several(data):
-                    while position > end:
-                        self._counts[at], count, at = count, 0, at + 1
-                        net, end = self._nets[at], ends[at]
-                    self._moves[at] = True
+                position, changes = _changes(data)
+                while position > end:
+                    self._counts[at], count, at = count, 0, at + 1
+                    net, end = self._nets[at], ends[at]
+                for relation, key, old, new in changes:
+                    moves[at] = True
                     rows = net.get(relation)
                     if rows is None:
                         continue
                     count += 1
                     key = prefixes[relation] + key
                     known = rows.get(key)
-                    first = old if known is None else known[1]
-                    rows[key] = make(RowChange, (key, first, new, 0))
+                    if known is not None:
+                        old = known[1]
+                    rows[key] = make(RowChange, (key, old, new, 0))
         self._counts[at] = count
 
     def moves(self, start: int) -> bool:
@@ -79,10 +78,13 @@ class Window:
         return known
 
 
-def _several(data: bytes) -> Iterator[_Read]:
+def _changes(data: bytes) -> tuple[int, Iterable[PlainChange]]:
+    """The position of a record, and its changes."""
+    found = single_change(data)
+    if found is not None:
+        return found[0], (found[1:],)
     record = decode_record(data)
-    for change in record.changes():
-        yield record.position, *change
+    return record.position, record.changes()
 
 
 def _merged(nets: Sequence[_Net]) -> _Net:
