@@ -3,10 +3,14 @@ from __future__ import annotations
 import datetime
 import decimal
 import uuid
+from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 
+import belvedere
 from belvedere.errors import InvalidInput
 from belvedere.session.parameters import converter, type_of
 from belvedere.types import (
@@ -17,15 +21,19 @@ from belvedere.types import (
     DOUBLE,
     INTEGER,
     INTERVAL,
+    JSON,
     NUMERIC,
     SMALLINT,
     TEXT,
     TIMESTAMPTZ,
     UUID,
+    VARCHAR,
     Interval,
     SqlType,
     array_of,
+    char,
     numeric,
+    varchar,
 )
 
 D = decimal.Decimal
@@ -104,3 +112,44 @@ def test_the_number_of_parameters_must_be_right(given: tuple[int, ...]) -> None:
 
 def test_integers_have_the_smallest_type_that_holds_them() -> None:
     assert [type_of(v) for v in (1, 2**31, 2**63)] == [INTEGER, BIGINT, NUMERIC]
+
+
+@pytest.mark.parametrize("text", ["\0", "a\0b", "\ud800", "é\udc80"])
+@pytest.mark.parametrize("sql_type", [TEXT, JSON, varchar(9), VARCHAR, char(9), array_of(TEXT)])
+def test_text_without_an_encoding_is_refused(sql_type: SqlType, text: str) -> None:
+    convert = converter([sql_type])
+    for given in (text, [text]) if sql_type.element is not None else (text, text):
+        with pytest.raises(InvalidInput) as caught:
+            convert((given,))
+        assert caught.value.sqlstate == "22021"
+
+
+def test_nul_and_halves_of_characters_are_refused_at_every_door(tmp_path: Path) -> None:
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        con.execute("CREATE TABLE t (a int PRIMARY KEY, b text)")
+        wrong = [
+            ("SELECT ?", ("a\0",)),
+            ("SELECT $1 || $2", ("a", "\ud800")),
+            ("INSERT INTO t VALUES (1, 'x'), (2, ?)", ("\0",)),
+            ("SELECT * FROM t WHERE b = ANY (?)", (["x", "\0"],)),
+            ("SELECT '\ud800'", ()),
+            ("SELECT chr(0)", ()),
+        ]
+        for statement, given in wrong:
+            with pytest.raises(belvedere.Error) as caught:
+                con.execute(statement, given).fetchall()
+            assert caught.value.sqlstate in ("22021", "54000")
+        with pytest.raises(belvedere.DataError):
+            con.executemany("INSERT INTO t VALUES (?, ?)", [(3, "x"), (4, "\0")])
+        path = tmp_path / "rows"
+        files = {"csv": "5,x\n6,a\0\n", "text": "5\tx\n6\ta\\000\n"}
+        for form, text in files.items():
+            path.write_text(text)
+            with pytest.raises(belvedere.DataError) as caught:
+                con.execute(f"COPY t FROM '{path}' (FORMAT {form})")
+            assert caught.value.sqlstate == "22021"
+        parquet.write_table(pa.table({"a": pa.array([7], pa.int32()), "b": ["a\0"]}), path)
+        with pytest.raises(belvedere.DataError) as caught:
+            con.execute(f"COPY t FROM '{path}' (FORMAT parquet)")
+        assert caught.value.sqlstate == "22021"
+        assert con.execute("SELECT count(*) FROM t").fetchone() == (0,)

@@ -73,3 +73,34 @@ def test_csv_is_read_by_others(rng: random.Random) -> None:
     out = io.StringIO(newline="")
     textfile.write(out, CSV, ["x", "y", "z"], rows)
     assert list(csv.reader(io.StringIO(out.getvalue(), newline=""))) == rows
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("a\\tb\tc\n", [["a\tb", "c"]]),
+        ("a\\\tb\tc\n", [["a\tb", "c"]]),
+        ("a\\\\\tb\n", [["a\\", "b"]]),
+        ("\\101\\x42\\x4a\\q\n", [["ABJq"]]),
+        ("\\303\\251 \\xc3\\xa9 é\n", [["é é é"]]),
+        ("\\N\t\\\\N\n", [[None, "\\N"]]),
+    ],
+)
+def test_escapes_of_the_text_format(text: str, expected: list[textfile.Record]) -> None:
+    assert records(text, TEXT) == expected
+
+
+@pytest.mark.parametrize("text", ["a\0\n", "\\000\n", "\\x00\n", "\\xff\n"])
+def test_bytes_that_are_no_text_are_refused(text: str) -> None:
+    with pytest.raises(InvalidInput) as caught:
+        records(text, TEXT)
+    assert caught.value.sqlstate == "22021"
+
+
+@pytest.mark.parametrize("delimiter", ["|", ";", "\t"])
+def test_a_delimiter_in_a_value_comes_back(delimiter: str) -> None:
+    style = textfile.style_of("text", {"delimiter": delimiter})
+    out = io.StringIO()
+    values: textfile.Record = [f"a{delimiter}b", "\\", None, ""]
+    textfile.write(out, style, [], [values])
+    assert records(out.getvalue(), style) == [values]

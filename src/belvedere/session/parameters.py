@@ -16,6 +16,7 @@ from belvedere.errors import InvalidInput
 from belvedere.plan.functions import cast_function, parser
 from belvedere.plan.functions.casts import Context
 from belvedere.plan.values.datetimes import in_zone
+from belvedere.plan.values.texts import checked
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -95,7 +96,7 @@ def _form(sql_type: SqlType) -> Convert:
         case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
             return _integer(sql_type)
         case Kind.TEXT | Kind.UNKNOWN | Kind.JSON:
-            return lambda value: value if type(value) is str else _text(value, sql_type)
+            return lambda value: checked(value) if type(value) is str else _text(value, sql_type)
         case Kind.ARRAY:
             assert sql_type.element is not None
             return _array(sql_type.element)
@@ -128,6 +129,8 @@ def _plain_cast(source: SqlType, target: SqlType) -> Convert:
         return lambda value: value
     function = cast_function(source, target, Context.ASSIGNMENT).python
     assert callable(function)
+    if target.kind in (Kind.VARCHAR, Kind.CHAR) and source.kind is Kind.UNKNOWN:
+        return lambda value: function(checked(value))
     return function
 
 
@@ -160,7 +163,7 @@ def _array(element: SqlType) -> Convert:
 
     def convert(value: Any) -> list[Any]:
         if isinstance(value, str):
-            found: list[Any] = parser(array_of(element))(value)
+            found: list[Any] = parser(array_of(element))(checked(value))
             return found
         if not isinstance(value, list | tuple):
             raise _mismatch(value, array_of(element))
@@ -178,7 +181,9 @@ def _text(value: Any, sql_type: SqlType) -> str:
 
 def _general(value: Any, sql_type: SqlType) -> Any:
     given = type_of(value)
-    if isinstance(value, datetime.timedelta):
+    if isinstance(value, str):
+        checked(value)
+    elif isinstance(value, datetime.timedelta):
         value = _interval(value)
     if given == sql_type:
         return _normal(value)

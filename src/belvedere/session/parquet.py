@@ -60,6 +60,8 @@ def _holds(array: Any, sql_type: SqlType) -> bool:
     """Whether every value is one that the column may have."""
     import pyarrow.compute as pc  # heavy
 
+    if sql_type.kind in (Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.JSON):
+        return not pc.any(pc.match_substring(array, "\0")).as_py()
     if sql_type.kind not in (Kind.DATE, Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
         return True
     ends = pc.min_max(array.cast("timestamp[s]", safe=False))

@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from belvedere.session.prepared import Prepared
 
 PLANS_KEPT = 2_000
+PLAN_CHARACTERS_KEPT = 2_000_000
 
 
 class Host(Protocol):
@@ -160,29 +161,47 @@ class Shared:
 
 
 class PlanCache:
-    """Prepared statements by text; the least recently used go first. A plan is of one catalog."""
+    """Prepared statements by text; those kept longest go first. A plan is of one catalog.
 
-    def __init__(self, size: int) -> None:
+    What a plan takes grows with its text, some 50 bytes for each character, so that the texts are
+    bounded as well as their number: long lists of constants do not fill the memory.
+    """
+
+    def __init__(self, size: int, characters: int = PLAN_CHARACTERS_KEPT) -> None:
         self._size = size
+        self._characters = characters
         self._mutex = threading.Lock()
         self._entries: OrderedDict[Any, Any] = OrderedDict()
+        self._kept = 0  # characters
         self.get = self._entries.get  # without the lock: a dict read is atomic
 
     def put(self, key: Any, entry: Any) -> None:
         with self._mutex:
+            if key in self._entries:
+                self._remove(key)
             self._entries[key] = entry
-            self._entries.move_to_end(key)
-            while len(self._entries) > self._size:
-                self._entries.popitem(last=False)
+            self._kept += _characters(key)
+            while len(self._entries) > self._size or self._kept > self._characters:
+                self._remove(next(iter(self._entries)))
 
     def drop(self, entry: Any) -> None:
         with self._mutex:
             for key in [key for key, known in self._entries.items() if known is entry]:
-                del self._entries[key]
+                self._remove(key)
+
+    def _remove(self, key: Any) -> None:
+        del self._entries[key]
+        self._kept -= _characters(key)
 
     def clear(self) -> None:
         with self._mutex:
             self._entries.clear()
+            self._kept = 0
 
     def __len__(self) -> int:
         return len(self._entries)
+
+
+def _characters(key: Any) -> int:
+    """A key is a text, or a time zone and a text."""
+    return len(key[1] if isinstance(key, tuple) else key)

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from belvedere.sql.parse.normal import normalised
 
 STATEMENTS_KEPT = 5_000
+STATEMENT_CHARACTERS_MAX = 4_000
+"""Of a longer statement only the beginning is kept, so that statements alike so far are one."""
 
 
 @dataclass(slots=True)
@@ -31,7 +33,7 @@ class StatementStatistics:
     def record_for(self, text: str) -> StatementRecord:
         """The record of a statement, to be counted on; the oldest is dropped when there are too
         many."""
-        text = normalised(text)
+        text = normalised(text)[:STATEMENT_CHARACTERS_MAX]
         with self._mutex:
             found = self._records.get(text)
             if found is None:

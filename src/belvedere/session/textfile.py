@@ -11,11 +11,12 @@ from collections.abc import Iterable, Iterator
 from typing import IO, NamedTuple
 
 from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan.values.texts import checked
 
 Record = list[str | None]
 
 _ESCAPES = {"b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
-_ESCAPED = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = re.compile(rb"\\(?:([0-7]{1,3})|x([0-9a-fA-F]{1,2})|(.))", re.DOTALL)
 _TO_ESCAPE = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
 
@@ -48,6 +49,7 @@ def style_of(form: str, options: dict[str, str]) -> Style:
 
 def read(lines: Iterable[str], style: Style) -> Iterator[tuple[int, Record]]:
     """The records after the header, each with the number of its first line."""
+    lines = map(checked, lines)
     records = _read_csv(lines, style) if style.csv else _read_text(lines, style)
     if style.header:
         next(records, None)
@@ -59,14 +61,42 @@ def _read_text(lines: Iterable[str], style: Style) -> Iterator[tuple[int, Record
         body = line.rstrip("\r\n")
         if body == "\\.":
             return
-        parts = body.split(style.delimiter)
-        yield number, [None if part == style.null else _unescaped(part) for part in parts]
+        if "\\" not in body:
+            yield number, [None if p == style.null else p for p in body.split(style.delimiter)]
+            continue
+        parts = _fields(body, style.delimiter)
+        yield number, [None if part == style.null else _unescaped(part, number) for part in parts]
 
 
-def _unescaped(text: str) -> str:
+def _fields(body: str, delimiter: str) -> list[str]:
+    """The fields as they are written. An escaped delimiter is no delimiter."""
+    found, start, at = [], 0, 0
+    while at < len(body):
+        if body[at] == "\\":
+            at += 2
+        elif body.startswith(delimiter, at):
+            found.append(body[start:at])
+            start = at = at + len(delimiter)
+        else:
+            at += 1
+    return [*found, body[start:]]
+
+
+def _unescaped(text: str, line: int) -> str:
+    """Octal and hexadecimal escapes are bytes, which make UTF-8 with the text around them."""
     if "\\" not in text:
         return text
-    return _ESCAPED.sub(lambda found: _ESCAPES.get(found[1], found[1]), text)
+    try:
+        return checked(_ESCAPED.sub(_character, text.encode()).decode())
+    except UnicodeDecodeError:
+        raise InvalidInput("invalid byte sequence for UTF8", sqlstate="22021", line=line) from None
+
+
+def _character(found: re.Match[bytes]) -> bytes:
+    octal, hexadecimal, other = found.groups()
+    if other is not None:
+        return _ESCAPES.get(other.decode("latin-1"), "").encode() or other
+    return bytes([int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)])
 
 
 def _read_csv(lines: Iterable[str], style: Style) -> Iterator[tuple[int, Record]]:

@@ -12,6 +12,21 @@ from belvedere.plan.values.failures import bad_text
 _UUID = re.compile(r"\{?(?:[0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?")
 
 
+def checked(value: str) -> str:
+    """A text from outside that may be a value: it has no NUL, and every character is one."""
+    if "\0" in value or not (value.isascii() or _is_unicode(value)):
+        raise InvalidInput("invalid byte sequence for encoding", sqlstate="22021")
+    return value
+
+
+def _is_unicode(value: str) -> bool:
+    try:
+        value.encode()
+    except UnicodeEncodeError:  # half of a surrogate pair
+        return False
+    return True
+
+
 def too_long(kind: str, length: int) -> InvalidInput:
     return InvalidInput("value too long", sqlstate="22001", type=f"{kind}({length})")
 

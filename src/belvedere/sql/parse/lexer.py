@@ -21,6 +21,7 @@ import re
 from typing import Any, Final, NamedTuple
 
 from belvedere.errors import InvalidInput
+from belvedere.plan.values.texts import checked
 from belvedere.sql.parse.escapes import unescaped, unicode_unescaped, valid_escape
 
 WORD: Final = 0
@@ -79,6 +80,8 @@ def tokenize(text: str) -> list[Token]:
     """The tokens of a text, with one END at its end."""
     if "\0" in text:
         raise syntax_error("null character in statement", text.index("\0"))
+    if not text.isascii():
+        checked(text)
     return _Lexer(text).run()
 
 
