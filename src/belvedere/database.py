@@ -366,7 +366,8 @@ class Database(ViewHost):
     def _fill(self, item: Index | View) -> None:
         commits = self.commits
         if isinstance(commits, RowCommit):
-            fill_on_cells(commits, self.begin, self.keeper, item, self._compile_expression)
+            compile_ = self._compile_expression
+            fill_on_cells(commits, self.begin, self.keeper, item, compile_, self._build())
         elif isinstance(item, Index):
             fill_index(commits, self.catalog, item, self._compile_expression)
         else:

@@ -11,10 +11,10 @@ import pytest
 
 from belvedere.config import Config
 from belvedere.database import Database
-from belvedere.errors import InvalidInput, Retry, Unsupported
+from belvedere.errors import InvalidInput, Retry, Unavailable, Unsupported
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.session.expressions import compile_table_expression
-from belvedere.session.session import Session
+from belvedere.session.session import CANCELED, Session
 from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
 from belvedere.txn.row import advance
@@ -48,7 +48,7 @@ class Node:
                 bind=bind_definition,
             )
         self.db._start_worker = lambda: None  # type: ignore[method-assign]
-        self._session = Session(Shared(self.db))
+        self.session = Session(Shared(self.db))
 
     @property
     def commits(self) -> RowCommit:
@@ -59,11 +59,11 @@ class Node:
         rows: list[tuple[Any, ...]] = []
         self.db.begin(at_least=self.commits.latest()).rollback()
         for statement in statements:
-            rows = [tuple(row) for row in self._session.execute(statement).rows or ()]
+            rows = [tuple(row) for row in self.session.execute(statement).rows or ()]
         return rows
 
     def close(self) -> None:
-        self._session.shared.close()
+        self.session.shared.close()
         self.db.close()
 
 
@@ -320,3 +320,21 @@ def test_what_is_not_there_is_refused_by_name(statement: str, message: str) -> N
         with pytest.raises(Unsupported, match=message):
             node.run(statement)
         assert node.run("SELECT amount FROM orders") == [(5,)]
+
+
+def test_a_fill_tells_how_far_it_is_and_leaves_nothing_when_it_is_canceled() -> None:
+    with nodes(1) as (node,):
+        node.run("INSERT INTO orders SELECT x, x % 5, x FROM generate_series(1, 50) AS g(x)")
+        told: list[tuple[str, int]] = []
+        session = node.session
+        session.on_progress = lambda what, rows, _: told.append((what, rows))
+        node.run(f"CREATE MATERIALIZED VIEW v AS {TOTALS}")
+        assert told[-1] == ("filling v", 50)
+        before = {view.name for view in node.db.catalog.views}
+        session.on_progress = lambda *_: session.interrupt.stop(CANCELED)
+        with pytest.raises(Unavailable, match="cancel"):
+            node.run(f"CREATE MATERIALIZED VIEW w AS {TOTALS}")
+        session.on_progress = None
+        assert {view.name for view in node.db.catalog.views} == before
+        node.run("INSERT INTO orders VALUES (100, 1, 1)")
+        assert node.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True

@@ -33,6 +33,7 @@ from belvedere.txn.row.layout import RowWrite
 from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.row.reader import RowWriter, whole
 from belvedere.txn.transaction import Transaction
+from belvedere.views.backfill import Build, Watched
 from belvedere.views.flip import Flip
 from belvedere.views.group import Recorder
 from belvedere.views.keep import Keeper, Nothing
@@ -219,12 +220,13 @@ def fill_on_cells(
     keeper: Keeper,
     item: Index | View,
     compile_expression: CompileExpression,
+    build: Build,
 ) -> None:
-    """Write what an index or view being built has to hold."""
+    """Write what an index or view being built has to hold; `build` watches the fill of a view."""
     if isinstance(item, Index):
         fill_index(commits, begin, item.id, compile_expression)
     else:
-        fill_view(commits, begin, keeper, item.id)
+        fill_view(commits, begin, keeper, item.id, build)
 
 
 def fill_index(
@@ -274,14 +276,14 @@ def _entries(
 
 
 def fill_view(
-    commits: RowCommit, begin: Callable[[], Transaction], keeper: Keeper, id_: int
+    commits: RowCommit, begin: Callable[[], Transaction], keeper: Keeper, id_: int, build: Build
 ) -> None:
     """Write the state of a view as of a snapshot; of a deferred one, its watermark too."""
     with begin() as snapshot:
         view = snapshot.catalog.get(id_)
         assert isinstance(view, View)
         writer = DerivedRows(Nothing(snapshot.catalog))
-        keeper.maintainer(snapshot.catalog, view).fill(snapshot, writer)
+        keeper.maintainer(snapshot.catalog, view).fill(Watched(snapshot, build), writer)
         wanted = dict(writer.writes())
         writes = [
             cells.set_sum(key, *accumulator.decode(state))

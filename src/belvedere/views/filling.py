@@ -63,7 +63,7 @@ class Filling:
     def _fill_view(self, view: View, among: Sequence[View] | None = None) -> None:
         """Fill a view, and with it those of its transaction (or `among`) that the same scan can
         fill."""
-        build: Build = getattr(_builds, "build", None) or Build(share=lambda: self._share)
+        build = self._build()
         if view.id in build.filled or self._is_filled(view):
             return
         with self._as_begun(view) as reader:
@@ -76,6 +76,10 @@ class Filling:
                     build.filled.add(one.id)
             finally:
                 self.log.unpin(pin)
+
+    def _build(self) -> Build:
+        """Under whose eyes this thread fills a view."""
+        return getattr(_builds, "build", None) or Build(share=lambda: self._share)
 
     def _is_filled(self, view: View) -> bool:
         """Whether it was filled in the scan of another one: it has a watermark, and no rest."""
