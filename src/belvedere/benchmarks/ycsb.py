@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 from rich.progress import Progress
 from rocksdict import Rdict, WriteBatch
 
+from belvedere.benchmarks import overhead
 from belvedere.benchmarks.report import Figure, Report, alternate
 from belvedere.interfaces.dbapi import Connection, connect
 from belvedere.kv.rocksdb_settings import store_options
@@ -91,6 +92,7 @@ def run(rows: int, seed: int) -> Report:
             progress.advance(task)
         for system in systems.values():
             system.close()
+    overhead.measure(report)
     return report
 
 
