@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from belvedere.catalog.relation import CompiledTable
+from belvedere.errors import InvalidInput
 from belvedere.txn.border import Alone, RowChange, Rows
 from belvedere.txn.commit.batch import DerivedRows
 from belvedere.views.rekey import index_participants, no_expressions
@@ -58,6 +59,9 @@ def store() -> Iterator[Store]:
             "CREATE UNIQUE INDEX ON t (id, d)",
             "INSERT INTO q VALUES (1), (5)",
             "INSERT INTO p VALUES (1, 5, 'one'), (2, NULL, 'two')",
+            "CREATE TABLE child (id int PRIMARY KEY, parent int REFERENCES p, v int)",
+            "CREATE MATERIALIZED VIEW children AS SELECT parent, sum(v) AS s FROM child"
+            " GROUP BY parent",
             *[f"CREATE MATERIALIZED VIEW {name} AS {query}" for name, query in VIEWS.items()],
         )
         yield made
@@ -181,7 +185,12 @@ def test_a_commit_of_one_row_takes_the_short_way(
     store.run("DELETE FROM t", "INSERT INTO t VALUES (1, 'a', 1, 1, 1, 'a', 1)")
     monkeypatch.setattr("belvedere.views.maintain.Maintainer.writes", refuse)
     store.run("UPDATE t SET v = 3 WHERE id = 1", "DELETE FROM t WHERE id = 1")
+    store.run("INSERT INTO child VALUES (1, 1, 5)", "UPDATE child SET v = 6 WHERE id = 1")
+    with pytest.raises(InvalidInput) as violated:
+        store.run("UPDATE child SET parent = 9 WHERE id = 1")
+    assert violated.value.sqlstate == "23503"
     monkeypatch.undo()
+    assert store.run("SELECT * FROM children") == [(1, 6)]
     verified = store.verified()
     assert set(verified) >= set(VIEWS)
     assert all(verified.values())

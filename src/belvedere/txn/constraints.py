@@ -16,7 +16,7 @@ from belvedere.catalog.graph import children_of, root_path
 from belvedere.catalog.model import ForeignKey, State, Table
 from belvedere.catalog.relation import compiled_index, compiled_table
 from belvedere.errors import InvalidInput
-from belvedere.txn.border import LockRequest, Reader, RowChange, Writer
+from belvedere.txn.border import Alone, Get, LockRequest, Reader, RowChange, Rows, Writer
 from belvedere.txn.roots import parent_key
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
@@ -160,6 +160,9 @@ class ForeignKeyParticipant:
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         """A foreign key derives nothing."""
 
+    def alone(self, prefix: bytes) -> Alone:
+        return _nothing
+
     def _require_parent(self, row: Row, reader: Reader) -> None:
         values = [row[slot] for slot in self._key.columns]
         if None in values:
@@ -221,3 +224,7 @@ class ForeignKeyParticipant:
             constraint=self._key.name,
             table=self._child.table.name,
         )
+
+
+def _nothing(old: bytes | None, new: bytes | None, get: Get, rows: Rows) -> None:
+    """What a foreign key derives from a row."""

@@ -55,13 +55,15 @@ Prefixes = bytes | frozenset[bytes]
 
 
 class _Deriving(NamedTuple):
-    """Who has a say in a commit, and, where each of them has one, its way for a single row."""
+    """Who has a say in a commit, which of them check it, and, where each has one, their ways for a
+    single row."""
 
     participants: tuple[Participant, ...]
+    checking: tuple[Participant, ...]
     alone: tuple[Alone, ...] | None
 
 
-NOBODY = _Deriving((), None)
+NOBODY = _Deriving((), (), None)
 
 
 class BatchCommit:
@@ -299,7 +301,8 @@ class BatchCommit:
         found = NOBODY
         if participants:
             alone = _all_alone(participants, prefixes) if isinstance(prefixes, bytes) else None
-            found = _Deriving(participants, alone)
+            checking = tuple([one for one in participants if one.checks])
+            found = _Deriving(participants, checking, alone)
         catalog.memo[prefixes] = found
         return found
 
@@ -342,26 +345,26 @@ class BatchCommit:
     def _derive(
         self, deriving: _Deriving, changes: tuple[RowChange, ...], catalog: Catalog
     ) -> list[Write]:
-        participants, alone = deriving
+        participants, checking, alone = deriving
         if alone is not None and not failpoints.armed:
             _, old, new, _ = changes[0]
             rows: Rows = {}
             get = self._store.get
             for derive in alone:
                 derive(old, new, get, rows)
-            return list(rows.items())
-        before = NewestReader(self._store, self.newest.position, catalog)
-        writer = DerivedRows(before)
-        for participant in participants:
-            participant.writes(changes, before, writer)
-        derived = writer.writes()
-        after: OverlayReader | None = None
-        for participant in participants:
-            if participant.checks:
-                if after is None:
-                    overlay = {change.key: change.new for change in changes}
-                    overlay.update(derived)
-                    after = OverlayReader(before, overlay, before.position + 1, catalog)
+            derived = list(rows.items())
+        else:
+            before = NewestReader(self._store, self.newest.position, catalog)
+            writer = DerivedRows(before)
+            for participant in participants:
+                participant.writes(changes, before, writer)
+            derived = writer.writes()
+        if checking:
+            before = NewestReader(self._store, self.newest.position, catalog)
+            overlay = {change.key: change.new for change in changes}
+            overlay.update(derived)
+            after = OverlayReader(before, overlay, before.position + 1, catalog)
+            for participant in checking:
                 participant.check(changes, after)
         return derived
 
@@ -405,7 +408,7 @@ def _all_alone(participants: Sequence[Participant], prefix: bytes) -> tuple[Alon
     found = []
     for participant in participants:
         short = participant.alone(prefix) if isinstance(participant, ShortParticipant) else None
-        if short is None or participant.checks:
+        if short is None:
             return None
         found.append(short)
     return tuple(found)
