@@ -12,6 +12,7 @@ import pytest
 
 from belvedere.catalog.model import View
 from belvedere.kv.memory import MemoryStore
+from belvedere.views import auxiliary
 from tests.views.sql import Store, opened
 
 DEFINITIONS = {
@@ -95,6 +96,7 @@ def commit_cost(store: Store, statement: str) -> int:
     return sum(rows)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [name for name in DEFINITIONS if name != "above"])
 def test_a_change_costs_the_same_in_a_large_table(store: Store, name: str) -> None:
     store.run(f"CREATE MATERIALIZED VIEW v AS {DEFINITIONS[name]}")
@@ -107,6 +109,7 @@ def test_a_change_costs_the_same_in_a_large_table(store: Store, name: str) -> No
     assert set(store.verified().values()) == {True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
 def test_views_over_auxiliary_views_stay_right(
     store: Store, rng: random.Random, maintenance: str
@@ -142,6 +145,7 @@ def change(rng: random.Random, step: int) -> str:
     )
 
 
+@pytest.mark.slow
 def test_the_transaction_sees_its_own_changes_through_them(store: Store) -> None:
     store.run(f"CREATE MATERIALIZED VIEW v AS {DEFINITIONS['busiest']}", orders(0, 5))
     store.run("BEGIN", "INSERT INTO orders VALUES (50, 0, 1, 'x')")
@@ -225,3 +229,19 @@ def test_rows_that_are_equal_and_look_different_stay_apart(store: Store) -> None
     assert sorted(store.run("SELECT * FROM v")) == [("1",), ("1.0",), ("1.00",)]
     store.run("DELETE FROM t WHERE id = 2")
     assert sorted(store.run("SELECT * FROM v")) == [("1",), ("1.0",)]
+
+
+def test_what_a_tower_of_views_wants_is_looked_at_a_few_times_a_view(store: Store) -> None:
+    """Each of its views stands on auxiliary views that stand on those of the view below."""
+    store.run(
+        "CREATE MATERIALIZED VIEW v0 AS SELECT customer AS g, max(total) AS n,"
+        " count(DISTINCT note) AS m FROM orders GROUP BY customer"
+    )
+    with mock.patch.object(auxiliary, "_of_recompute", wraps=auxiliary._of_recompute) as looks:
+        for number in range(3):
+            looks.reset_mock()
+            store.run(
+                f"CREATE MATERIALIZED VIEW v{number + 1} AS SELECT n AS g, max(m) AS n,"
+                f" count(DISTINCT g) AS m FROM v{number} GROUP BY n"
+            )
+    assert looks.call_count < 2_000

@@ -88,14 +88,19 @@ Auxiliary = KeptRows | KeptGroups
 def auxiliaries_of(tree: Tree) -> tuple[Auxiliary, ...]:
     """What the maintenance of a tree wants kept, each once, those it stands on first."""
     found: list[Auxiliary] = []
-    for one in _wanted(tree):
-        for nested in (*auxiliaries_of(one.tree), one):
-            at = next((i for i, known in enumerate(found) if nested.same(known)), None)
-            if at is None:
-                found.append(nested)
-            elif isinstance(nested, KeptRows) and nested.ordered:
-                found[at] = nested
+    _collect(tree, found)
     return tuple(found)
+
+
+def _collect(tree: Tree, found: list[Auxiliary]) -> None:
+    """What one stands on is looked at once: trees of views on views are met very often."""
+    for one in _wanted(tree):
+        at = next((i for i, known in enumerate(found) if one.same(known)), None)
+        if at is None:
+            _collect(one.tree, found)
+            found.append(one)
+        elif isinstance(one, KeptRows) and one.ordered:
+            found[at] = one
 
 
 def _wanted(tree: Tree) -> Iterator[Auxiliary]:
