@@ -223,6 +223,7 @@ def killed(path: Path, statement: str, point: str) -> None:
     assert done.returncode == -9, done.stderr.decode()[-2000:]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["backfill.chunk=kill@2", "maintain.after_write=kill@1"])
 def test_a_killed_create_leaves_nothing(tmp_path: Path, point: str) -> None:
     path = tmp_path / "shop.db"
@@ -235,6 +236,7 @@ def test_a_killed_create_leaves_nothing(tmp_path: Path, point: str) -> None:
         nothing_is_left(store, before)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("point", ["backfill.chunk=kill@2", "catalog.after=kill@2"])
 def test_a_view_serves_until_what_replaces_it_is_ready(tmp_path: Path, point: str) -> None:
     """Killed in the fill, and when the new view is ready and has not taken its place."""
@@ -251,6 +253,7 @@ def test_a_view_serves_until_what_replaces_it_is_ready(tmp_path: Path, point: st
         assert store.verified() == {"v": True}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("query", [TOTALS, LARGE, NAMED])
 def test_a_fill_that_was_killed_can_go_on(tmp_path: Path, query: str, small_steps: None) -> None:
     """From the step it had reached, at the position it began at, though rows changed since."""

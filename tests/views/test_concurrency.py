@@ -14,6 +14,8 @@ from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.session.session import Session
 from tests.views.sql import Store, opened, rows_of
 
+pytestmark = pytest.mark.slow
+
 TABLES = (
     "CREATE TABLE parents (id int PRIMARY KEY, city text, weight numeric(8,2))",
     "CREATE TABLE children (id int PRIMARY KEY, parent int, n int)",

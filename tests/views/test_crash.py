@@ -18,6 +18,8 @@ from belvedere.views.watermarks import watermark
 from tests.views.crash_child import OTHERS, TEXTS
 from tests.views.sql import Store, opened
 
+pytestmark = pytest.mark.slow
+
 POINTS = (
     "maintain.after_write=kill@6",  # while views are made
     "maintain.before_write=kill@40",

@@ -98,6 +98,7 @@ def test_a_group_with_a_period_moves_only_then_or_when_told(store: Store) -> Non
     assert ("b", 1, 4) in rows_of(store.session(), "SELECT * FROM hourly", "any")
 
 
+@pytest.mark.slow
 def test_a_hundred_views_share_one_read_of_the_log(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -140,6 +140,7 @@ DEFINITIONS = (
 )
 
 
+@pytest.mark.slow
 def test_the_state_is_the_same_however_the_log_is_cut(rng: random.Random) -> None:
     """By every transaction, by seven, all at once, and immediate: the same bytes."""
     with mock.patch.object(Database, "_start_worker", return_value=None), opened() as store:

@@ -26,6 +26,8 @@ from belvedere.views.group import Unit, apply_batch, work_out
 from belvedere.views.source import ENVIRONMENT, NO_SERVICES
 from tests.views.plans import CUSTOMERS, ORDERS, PLANS, UNORDERED
 
+pytestmark = pytest.mark.slow
+
 CITIES = ("Vienna", "Graz", "", None)
 TOTALS = (None, Decimal("1.50"), Decimal("9.99"), Decimal("0.00"), Decimal("NaN"))
 WEIGHTS = (None, 0.1, -0.0, 1e308, 1e-308, math.inf, -math.inf, math.nan)

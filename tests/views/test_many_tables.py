@@ -36,6 +36,7 @@ def test_a_join_has_a_term_for_each_table() -> None:
         assert not any(term.scans for term in terms)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
 @pytest.mark.parametrize("tables", [4, 7])
 def test_tables_of_a_long_join_change_together(
