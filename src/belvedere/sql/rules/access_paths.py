@@ -18,6 +18,8 @@ from belvedere.plan.transform import columns_of, conjuncts, has_subplan, map_col
 from belvedere.sql.bind.texts import live_columns
 from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.estimates import column_distinct, rows_of, selectivity, table_rows
+from belvedere.sql.rules.fold_constants import fold
+from belvedere.sql.rules.implication import implies
 from belvedere.sql.rules.patterns import prefix_range
 from belvedere.sql.rules.push_predicates import is_volatile
 from belvedere.types import Kind
@@ -161,7 +163,8 @@ def index_key(table: Table, index: Index, context: Context) -> tuple[KeyColumn, 
     columns = {column.slot: column for column in table.columns}
     found = []
     for part in index.parts:
-        expression = context.texts.key_part(context.catalog, table, part)
+        # Folded, as the conditions of the statement are when they are looked at.
+        expression = fold(context.texts.key_part(context.catalog, table, part))
         first = part.descending if part.nulls_first is None else part.nulls_first
         not_null = part.slot is not None and columns[part.slot].not_null
         found.append(KeyColumn(expression, part.descending, first, not_null))
@@ -178,11 +181,17 @@ def usable_indexes(scan: n.Scan | n.State, table: Table, context: Context) -> li
         if index.where is not None:
             if given is None:
                 given = {over_table(one, scan, table) for one in conjuncts(scan.filter)}
-            predicate = context.texts.predicate(context.catalog, table, index)
-            if not set(conjuncts(predicate)) <= given:
+            wanted = _predicate(index, table, context)
+            if not all(one in given or implies(given, one) for one in wanted):
                 continue
         found.append(index)
     return found
+
+
+def _predicate(index: Index, table: Table, context: Context) -> list[e.Expression]:
+    """What holds for the rows of a partial index."""
+    predicate = context.texts.predicate(context.catalog, table, index)
+    return [] if predicate is None else conjuncts(fold(predicate))
 
 
 def covers(index: Index, table: Table, scan: n.Scan | n.State) -> bool:
@@ -255,7 +264,7 @@ def _match(
 
 def _implied(index: Index, scan: n.Scan | n.State, table: Table, context: Context) -> list[Sarg]:
     """What a partial index has seen to already."""
-    predicate = set(conjuncts(context.texts.predicate(context.catalog, table, index)))
+    predicate = set(_predicate(index, table, context))
     return [
         Sarg(over_table(one, scan, table), "where", None, one)
         for one in conjuncts(scan.filter)
