@@ -178,7 +178,7 @@ def test_a_colocated_join_read_by_its_key_reads_these_rows_of_every_table(
         query = f"SELECT * FROM ({KEYED}) q WHERE {where}"
         assert Counter(store.run(f"SELECT * FROM v WHERE {where}")) == Counter(store.run(query))
         plan = [line for (line,) in store.run(f"EXPLAIN SELECT * FROM v WHERE {where}")]
-        scans = [line for line in plan if "Scan state" in line]
+        scans = [line for line in plan if "Scan v (" in line]
         assert all(access in line for line in scans), (where, plan)
         assert not access or len(scans) == 3
 

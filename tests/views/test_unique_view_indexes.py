@@ -93,3 +93,15 @@ def test_a_unique_key_may_be_an_aggregate(store: Store) -> None:
     assert is_refused(store, "INSERT INTO people VALUES (8, 'eve', 40)")
     store.run("INSERT INTO people VALUES (8, 'eve', 40), (9, 'eve', 41)")
     assert store.run("SELECT name FROM counts WHERE n = 2") == [("eve",)]
+
+
+def test_of_two_transactions_with_one_key_one_is_refused(unique: Store) -> None:
+    first, second = unique.session(), unique.session()
+    for session, id_ in ((first, 10), (second, 11)):
+        session.execute("BEGIN")
+        session.execute(f"INSERT INTO people VALUES ({id_}, 'eve', 33)")
+    first.execute("COMMIT")
+    with pytest.raises(InvalidInput, match="duplicate key"):
+        second.execute("COMMIT")
+    assert unique.run("SELECT id FROM adults WHERE name = 'eve'") == [(10,)]
+    assert set(unique.verified().values()) == {True}

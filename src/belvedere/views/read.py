@@ -8,6 +8,7 @@ that every view is maintained from base tables and a diamond of views sees each 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import State, View
@@ -45,13 +46,20 @@ def with_views(catalog: Catalog, plan: n.Node, plan_of: PlanOf) -> n.Node:
             view = catalog.get(node.relation)
             if isinstance(view, View):
                 require_readable(view)
-                return _as_scan(node, plan_of(view, node))
+                return _as_scan(node, _named(plan_of(view, node), view))
         return node
 
     def on_expression(expression: e.Expression) -> e.Expression:
         return transform.with_subplan(transform.rebuild(expression, on_expression), on_node)
 
     return on_node(plan)
+
+
+def _named(plan: n.Node, view: View) -> n.Node:
+    """The plan with the view's own name at its state, for people."""
+    if isinstance(plan, n.Scan) and plan.relation == view.id:
+        return replace(plan, name=view.name)
+    return transform.rebuild_inputs(plan, lambda one: _named(one, view))
 
 
 def require_readable(view: View) -> None:
