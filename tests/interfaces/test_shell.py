@@ -89,6 +89,33 @@ def test_copy_and_include(driven: Driven, tmp_path: Path) -> None:
     assert not driven.run("\\i /nosuch/file")
 
 
+def test_copy_takes_the_options_of_copy(driven: Driven, tmp_path: Path) -> None:
+    data = tmp_path / "it's.csv"
+    quoted = str(data).replace("'", "''")
+    assert driven.run(f"\\copy t to '{quoted}' (FORMAT csv, HEADER, DELIMITER ';')")
+    assert data.read_text() == "id;name\n1;ann\n2;\n"
+    assert driven.run(f"\\copy (SELECT name FROM t WHERE id = 1) TO '{quoted}' with (format csv)")
+    assert data.read_text() == "ann\n"
+    assert driven.run(f"\\copy t (id) to '{quoted}' csv")
+    assert data.read_text() == "1\n2\n"
+    assert not driven.run(f"\\copy t to '{quoted}' cvs")
+    assert not driven.run("\\copy t")
+
+
+def test_json_keeps_the_digits_of_numbers() -> None:
+    made = Driven(Format.JSON)
+    made.run(
+        "SELECT 1234567890123456789.50::numeric AS n, 'NaN'::float8 AS f, date '2024-01-02' AS d"
+    )
+    found = made.out.getvalue()
+    assert '"n": 1234567890123456789.50' in found
+    assert json.loads(found)[0]["f"] == "NaN"
+    assert json.loads(found)[0]["d"] == "2024-01-02"
+    made.run("SELECT 1 WHERE false")
+    assert made.out.getvalue().rstrip().endswith("[]")
+    made.connection.close()
+
+
 def test_other_formats() -> None:
     made = Driven(Format.JSON)
     made.run("SELECT 1 AS a, NULL AS b")

@@ -2,7 +2,7 @@ r"""Commands of the shell itself: \d, \dt, \dv, \timing, \x, \i, \copy, \q and \
 
 from __future__ import annotations
 
-import shlex
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -23,7 +23,7 @@ HELP = r"""
   \timing        show how long statements take, or stop it
   \x             one column per line, or back
   \i FILE        run the statements of a file
-  \copy T from|to 'FILE' [csv|parquet] [header]
+  \copy T|(QUERY) from|to 'FILE' [csv|parquet] [header] | (OPTIONS of COPY)
   \q             leave (also Ctrl-D)
 """
 
@@ -63,19 +63,41 @@ def _quit(shell: Shell, rest: str) -> bool:
     raise EOFError
 
 
+_COPY = re.compile(
+    r"(?P<what>\(.*\)|[^()\s]+(?:\s*\([^()]*\))?)\s+(?P<way>from|to)\s+"
+    r"(?P<path>'(?:[^']|'')*'|\S+)\s*(?P<options>.*?)\s*;?",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
 def _copy(shell: Shell, rest: str) -> bool:
-    r"""`\copy t from 'file.csv' csv header`: COPY with the path seen from here."""
-    words = shlex.split(rest)
-    if len(words) < 3 or words[1].lower() not in ("from", "to"):
-        shell.complain(r"usage: \copy TABLE from|to FILE [csv|parquet] [header]")
+    r"""`\copy t from 'file.csv' csv header`: COPY with the path seen from here. Options in
+    parentheses or after WITH are those of COPY itself."""
+    found = _COPY.fullmatch(rest)
+    options = None if found is None else _copy_options(found["options"], found["path"].strip("'"))
+    if found is None or options is None:
+        shell.complain(
+            r"usage: \copy TABLE|(QUERY) from|to FILE [csv|parquet] [header] | (OPTIONS)"
+        )
         return False
-    table, direction, path, *options = words
-    form = next((one for one in options if one in ("csv", "parquet", "text")), None)
-    if form is None:
-        form = "parquet" if path.endswith(".parquet") else "csv"
-    header = ", header true" if "header" in options and form == "csv" else ""
+    path = found["path"]
+    if path.startswith("'"):
+        path = path[1:-1].replace("''", "'")
     place = str(Path(path).expanduser().resolve()).replace("'", "''")
-    return shell.run_statement(f"COPY {table} {direction} '{place}' (format {form}{header})")
+    return shell.run_statement(f"COPY {found['what']} {found['way']} '{place}' {options}")
+
+
+def _copy_options(written: str, path: str) -> str | None:
+    """The options as COPY takes them; None for what is none."""
+    if written.startswith("(") or written.lower().startswith("with"):
+        return written
+    words = written.lower().split()
+    if not set(words) <= {"csv", "parquet", "text", "header"}:
+        return None
+    forms = [word for word in words if word != "header"]
+    form = forms[0] if forms else ("parquet" if path.endswith(".parquet") else "csv")
+    header = ", header true" if "header" in words and form == "csv" else ""
+    return f"(format {form}{header})"
 
 
 # -- descriptions ----------------------------------------------------------------------------------

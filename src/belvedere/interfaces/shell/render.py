@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import csv
-import datetime
-import decimal
 import enum
 import io
-import json
 import unicodedata
-import uuid
 from typing import Any
 
 from belvedere.plan.fields import Fields
 from belvedere.plan.functions import formatter
-from belvedere.types import Interval, Kind, Row, SqlType
+from belvedere.plan.functions.jsons import encoder, quoted
+from belvedere.types import Kind, Row, SqlType
 
 _RIGHT = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE})
 
@@ -120,24 +117,12 @@ def _csv(fields: Fields, rows: list[Row]) -> str:
 
 
 def _json(fields: Fields, rows: list[Row]) -> str:
-    names = [field.name for field in fields]
-    return json.dumps(
-        [dict(zip(names, map(_plain, row))) for row in rows], ensure_ascii=False, indent=1
-    )
-
-
-def _plain(value: Any) -> Any:
-    """A value as JSON has it: exact numbers as text would lose their kind, so they stay numbers."""
-    match value:
-        case decimal.Decimal():
-            return int(value) if value == value.to_integral_value() else float(value)
-        case bytes():
-            return "\\x" + value.hex()
-        case Interval():
-            return f"{value.months} mons {value.days} days {value.microseconds} us"
-        case datetime.date() | datetime.time() | datetime.timedelta() | uuid.UUID():
-            return str(value)
-        case list():
-            return [_plain(item) for item in value]
-        case _:
-            return value
+    """As PostgreSQL writes values in JSON: a number keeps its digits."""
+    names = [quoted(field.name) for field in fields]
+    shows = [encoder(field.type) for field in fields]
+    objects = []
+    for row in rows:
+        values = ["null" if value is None else show(value) for show, value in zip(shows, row)]
+        inside = ",\n".join(f"  {name}: {value}" for name, value in zip(names, values))
+        objects.append(f" {{\n{inside}\n }}")
+    return "[\n" + ",\n".join(objects) + "\n]" if objects else "[]"
