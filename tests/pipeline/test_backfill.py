@@ -13,7 +13,8 @@ from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection, OperationalError
 from belvedere.pipeline import backfill, verify
-from belvedere.pipeline.inputs import Definitions
+from belvedere.pipeline.inputs import Definitions, encoded_catalog
+from belvedere.pipeline.ready import ready
 from belvedere.pipeline.store import Store
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
@@ -88,14 +89,23 @@ def test_views_are_filled_in_one_job_beside_writers(
     assert list((shop / "pipeline").iterdir()) == []
 
 
+FLOATS = (
+    "SELECT kind % 3 AS k, sum(weight) AS w, avg(d) AS d, sum(price) AS s, sum(big) AS b,"
+    " count(*) FILTER (WHERE d > 0) AS n FROM items GROUP BY 1"
+)
+WALKED = {
+    "floats": FLOATS,
+    "whole": "SELECT count(*) AS n, sum(d) AS d, sum(big) AS b FROM items WHERE kind > 0",
+    "rows": "SELECT kind, id FROM items UNION ALL SELECT id, 0 FROM kinds",
+}
+"""Added up where the tables are read."""
+
 STATES = {
     "linear": "SELECT kind, count(*) AS n, count(price) AS p, sum(price) AS s, avg(id) AS a,"
     " variance(id) AS v, sum(big) AS b, sum(id) FILTER (WHERE price > 3) AS f"
     " FROM items GROUP BY kind",
-    "floats": "SELECT kind % 3 AS k, sum(weight) AS w, avg(d) AS d, sum(price) AS s, sum(big) AS b,"
-    " count(*) FILTER (WHERE d > 0) AS n FROM items GROUP BY 1",
-    "whole": "SELECT count(*) AS n, sum(d) AS d, sum(big) AS b FROM items",
-    "rows": "SELECT kind, price FROM items",
+    "floats_again": FLOATS,
+    "rows_again": "SELECT kind, price FROM items",
     "digits": "SELECT price * 1.50 AS p, count(*) AS n FROM items GROUP BY 1",
     "joined": "SELECT k.name, count(*) AS n, sum(i.price) AS p FROM items i JOIN kinds k"
     " ON k.id = i.kind GROUP BY k.name",
@@ -127,13 +137,18 @@ def test_state_is_what_create_would_have_made(
         connection.execute(
             "INSERT INTO items VALUES (?, ?, ?, ?, ?, ?)", (*row, floats[i % 7], big)
         )
-    wanted = {name: ("", query) for name, query in STATES.items()} | FORMS
+    wanted = {name: ("", query) for name, query in (WALKED | STATES).items()} | FORMS
     for name, (form, query) in wanted.items():
         options = ", ".join(filter(None, [form, "backfill = 'later'"]))
         connection.execute(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {query}")
         here = f" WITH ({form})" if form else ""
         connection.execute(f"CREATE MATERIALIZED VIEW {name}_here{here} AS {query}")
-    list(backfill.run(spark, Store.of(str(shop)), list(wanted), DEFINITIONS))
+    store = Store.of(str(shop))
+    known = ready(encoded_catalog(store, store.lease()), DEFINITIONS)
+    walked = [known.catalog.expect(View, name) for name in (*WALKED, "beside")]
+    assert backfill.walking(known, walked) == [view.id for view in walked]
+    for names in ([*WALKED, "beside"], [*STATES, "side_by_side"]):
+        list(backfill.run(spark, store, names, DEFINITIONS))
     host = connection.session.host
     assert isinstance(host, Database)
     with host.begin() as reader:
@@ -144,7 +159,7 @@ def test_state_is_what_create_would_have_made(
             ]
             assert states[0] == states[1], name
             assert states[0], name
-    for found in verify.run(spark, Store.of(str(shop)), list(FORMS), DEFINITIONS):
+    for found in verify.run(spark, store, list(FORMS), DEFINITIONS):
         assert found.ok, found
         assert found.rows, found
 

@@ -1,10 +1,11 @@
 """Backfill: the first fill of many views in one job, with one scan of each base table.
 
-For views made WITH (backfill = 'later'). Their tables are read once, at one position, and kept by
-Spark; the rows of each view's definition are lowered to DataFrames over them; the tasks turn rows
-into the view's state, one exchange by key brings all of a key together, and each task writes what
-it owns as a sorted file, which the store takes in as it is. Then every view catches up from the log
-and is let be read. Writers go on all the while.
+For views made WITH (backfill = 'later'). Their tables are read once, at one position. Views that
+take single rows are added up in the tasks that read (`pipeline.walk`). For all others the tables
+are kept by Spark, the rows of each definition are lowered to DataFrames over them, and Spark adds
+up (`pipeline.sums`), or tasks do where it would not be exact. One exchange by key brings all of a
+key together, and each task writes what it owns as a sorted file, which the store takes in as it is.
+Then every view catches up from the log and is let be read. Writers go on all the while.
 
 A job that dies leaves the views it has not finished waiting; run it again. Those that were finished
 are not done twice.
@@ -37,6 +38,7 @@ from belvedere.execution.spark.types import NotNative, to_values
 from belvedere.kv.rocksdb import RocksSortedFileWriter
 from belvedere.kv.rocksdb_settings import store_options
 from belvedere.pipeline.additions import SCHEMA, Recorder, encoded, recorded, view_of
+from belvedere.pipeline.changed import linear_view
 from belvedere.pipeline.checkpoint import work_directory
 from belvedere.pipeline.exact import exact_sums
 from belvedere.pipeline.inputs import (
@@ -46,10 +48,11 @@ from belvedere.pipeline.inputs import (
     decoded_catalog,
     encoded_catalog,
 )
-from belvedere.pipeline.ready import ready
+from belvedere.pipeline.ready import Ready, ready
 from belvedere.pipeline.store import Lease, Store
 from belvedere.pipeline.sums import Encoder, Totals, totals
 from belvedere.pipeline.verify import find_view
+from belvedere.pipeline.walk import table_sums
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.types import Row, SqlType
@@ -159,12 +162,14 @@ def _collected(inputs: Inputs) -> list[tuple[int, str, int]]:
 def build(inputs: Inputs, tables: Tables) -> DataFrame:
     """Columns view, file, rows: the sorted files that hold the state of all views."""
     known = ready(inputs.objects, inputs.definitions)
-    compiled = {view.id: known.compiled(view) for view in inputs.views}
-    if len(inputs.views) > 1:
+    single = walking(known, inputs.views) if inputs.native else []
+    others = [view for view in inputs.views if view.id not in single]
+    compiled = {view.id: known.compiled(view) for view in others}
+    if len(others) > 1:
         tables.share(_slots(one.tree.plan for one in compiled.values()))
     lowering = Lowering(tables.frames, tables.leaf, inputs.native)
-    files, states = [], []
-    for view in inputs.views:
+    files, states = [], _walked(inputs, single)
+    for view in others:
         frame, group = lowering.rows(compiled[view.id].tree.plan), compiled[view.id].group
         try:
             files.append(_by_spark(inputs, view, totals(lowering, frame, group)))
@@ -175,6 +180,31 @@ def build(inputs: Inputs, tables: Tables) -> DataFrame:
         owned = reduce(DataFrame.union, states).repartition(inputs.partitions, f.col("key"))
         files.append(owned.mapInArrow(SortedFiles(str(inputs.directory)), _FILES))
     return reduce(DataFrame.union, files)
+
+
+def walking(known: Ready, views: Sequence[View]) -> list[int]:
+    """The views that are added up where their tables are read: those that take single rows, of
+    tables that no other view has to have as DataFrames. So every table is read once."""
+    chosen = [view for view in views if linear_view(known, view) is not None]
+    while True:
+        shared = {table for view in views if view not in chosen for table in view.inputs}
+        kept = [view for view in chosen if not shared & set(view.inputs)]
+        if kept == chosen:
+            return [view.id for view in kept]
+        chosen = kept
+
+
+def _walked(inputs: Inputs, views: Sequence[int]) -> list[DataFrame]:
+    """The state of views that take single rows, added up where their tables are read."""
+    return table_sums(
+        inputs.spark,
+        inputs.store,
+        inputs.lease,
+        inputs.objects,
+        inputs.definitions,
+        views,
+        inputs.partitions,
+    )
 
 
 def _by_spark(inputs: Inputs, view: View, made: Totals) -> DataFrame:

@@ -133,18 +133,12 @@ class ChangedSums:
                 yield from encoded(recorder.sums)
 
     def _add_up(self, known: Ready, number: int, recorder: Recorder) -> None:
-        adders: list[Adder] = []
-        readers: dict[int, _Rows] = {}
-        for view in known.views(self.views):
-            linear = linear_view(known, view)
-            assert linear is not None, "the driver has seen to it"
-            adders.append(Adder(known.catalog, view.id, linear.calls))
-            for side in linear.sides:
-                reader = readers.setdefault(side.relation, _Rows(known.catalog, side.relation))
-                reader.sides.append((side, adders[-1]))
+        adders, readers = added_up(known, self.views)
         for batch in self._logged(number):
-            for reader in readers.values():
-                reader.add(batch)
+            for relation, reader in readers.items():
+                mine = batch.filter(pc.equal(batch.column("relation"), relation))
+                for name, weight in (("old", -1), ("new", 1)):
+                    reader.add_encoded(mine.column(name).drop_null().to_pylist(), weight)
         for adder in adders:
             adder.record(recorder)
 
@@ -155,33 +149,50 @@ class ChangedSums:
         return self.store.changes(None, low, high) if low < high else iter(())
 
 
-class _Rows:
-    """The changed rows of one table, decoded once for all the views that take them."""
+class Rows:
+    """Rows of one table, decoded once for all the views that take them."""
 
     def __init__(self, catalog: Catalog, relation: int) -> None:
-        self._relation = relation
         self._table = compiled_table(catalog, relation)
-        self.sides: list[tuple[Side, Adder]] = []
+        self._sides: list[tuple[Side, Adder]] = []
+        self.slots: tuple[int, ...] = ()
+        self.types: tuple[SqlType, ...] = ()
 
-    def add(self, batch: pa.RecordBatch) -> None:
-        mine = batch.filter(pc.equal(batch.column("relation"), self._relation))
-        slots = sorted({slot for side, _ in self.sides for slot in side.slots})
-        for name, weight in (("old", -1), ("new", 1)):
-            rows = mine.column(name).drop_null().to_pylist()
-            if rows:
-                columns = self._decoded(rows, slots)
-                for side, adder in self.sides:
-                    weights = np.full(len(rows), weight, np.int64)
-                    chosen = [columns[slot] for slot in side.slots]
-                    adder.add(*_evaluated(side, chosen, weights, adder.types))
+    def feed(self, side: Side, adder: Adder) -> None:
+        """Let a view have the rows too."""
+        self._sides.append((side, adder))
+        self.slots = tuple(sorted({slot for one, _ in self._sides for slot in one.slots}))
+        self.types = tuple(self._table.layout.types[slot] for slot in self.slots)
 
-    def _decoded(self, rows: list[bytes], slots: list[int]) -> dict[int, pa.Array]:
-        if not slots:
-            return {}
-        names = [f"c{slot}" for slot in slots]
-        types = tuple(self._table.layout.types[slot] for slot in slots)
-        decoded = rows_to_arrow(self._table.layout, rows, slots, names)
-        return dict(zip(slots, carried_batch(decoded, types, names).columns))
+    def add_encoded(self, rows: list[bytes], weight: int) -> None:
+        if rows:
+            names = [f"c{slot}" for slot in self.slots]
+            self.add(rows_to_arrow(self._table.layout, rows, self.slots, names), len(rows), weight)
+
+    def add(self, batch: pa.RecordBatch, count: int, weight: int) -> None:
+        """A batch of the slots' columns, as the store sends them."""
+        names = [f"c{slot}" for slot in self.slots]
+        found = carried_batch(batch, self.types, names).columns if names else []
+        columns = dict(zip(self.slots, found))
+        for side, adder in self._sides:
+            chosen = [columns[slot] for slot in side.slots]
+            weights = np.full(count, weight, np.int64)
+            adder.add(*_evaluated(side, chosen, weights, adder.types))
+
+
+def added_up(known: Ready, views: Sequence[int]) -> tuple[list[Adder], dict[int, Rows]]:
+    """What adds up for these views, which take single rows, and the tables it has to be fed."""
+    adders: list[Adder] = []
+    readers: dict[int, Rows] = {}
+    for view in known.views(views):
+        linear = linear_view(known, view)
+        assert linear is not None, "the driver has seen to it"
+        adders.append(Adder(known.catalog, view.id, linear.calls))
+        for side in linear.sides:
+            if side.relation not in readers:
+                readers[side.relation] = Rows(known.catalog, side.relation)
+            readers[side.relation].feed(side, adders[-1])
+    return adders, readers
 
 
 def _evaluated(

@@ -85,7 +85,7 @@ class Tables:
         table = self.catalog.table(relation)
         types = self.frames.carried(tuple(table.columns[slot].type for slot in slots))
         names = self.frames.names(len(slots))
-        wanted = Relation("table", _full_name(self.catalog, table), _column_names(table, slots))
+        wanted = whole_table(self.catalog, relation, slots)
         splits = self.store.splits(wanted, self.lease, self.partitions)
         if self.frames.digits:
             step: Callable[[Batches], Batches] = ReadText(
@@ -177,6 +177,12 @@ def _column(column: pa.Array, sql_type: SqlType) -> pa.Array:
 
 def _uuid_text(digits: str) -> str:
     return "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
+
+
+def whole_table(catalog: Catalog, relation: int, slots: Sequence[int]) -> Relation:
+    """These slots of a table, as they are asked for."""
+    table = catalog.table(relation)
+    return Relation("table", _full_name(catalog, table), _column_names(table, slots))
 
 
 def _full_name(catalog: Catalog, table: Table) -> str:

@@ -1,0 +1,71 @@
+"""One walk of each table for many views: rows are added up in the task that reads them.
+
+For views that take the rows of their tables one by one (`pipeline.changed`): a backfill is the same
+as a stretch of the log in which every row came. Nothing but the sums leaves a task, and the rows of
+a table are read and decoded once, however many views take them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from pyspark.sql import DataFrame, SparkSession
+
+from belvedere.errors import Error
+from belvedere.execution.spark.operators import Failed
+from belvedere.pipeline.additions import SCHEMA, Recorder, encoded
+from belvedere.pipeline.changed import added_up
+from belvedere.pipeline.inputs import Batches, Definitions, numbers, tasks, whole_table
+from belvedere.pipeline.ready import ready
+from belvedere.pipeline.store import Lease, Relation, Split, Store
+
+
+def table_sums(
+    spark: SparkSession,
+    store: Store,
+    lease: Lease,
+    objects: tuple[bytes, ...],
+    definitions: Definitions,
+    views: Sequence[int],
+    partitions: int,
+) -> list[DataFrame]:
+    """Columns key and value, for each table: what its rows add to these views."""
+    known = ready(objects, definitions)
+    found = []
+    for table, rows in added_up(known, views)[1].items():
+        relation = whole_table(known.catalog, table, rows.slots)
+        splits = tuple(store.splits(relation, lease, partitions))
+        step = TableSums(store, lease, objects, definitions, tuple(views), table, relation, splits)
+        found.append(tasks(spark, len(splits)).mapInArrow(step, SCHEMA))
+    return found
+
+
+@dataclass(frozen=True, slots=True)
+class TableSums:
+    """In a task: what the rows of its key range add."""
+
+    store: Store
+    lease: Lease
+    objects: tuple[bytes, ...]
+    definitions: Definitions
+    views: tuple[int, ...]
+    table: int
+    relation: Relation
+    splits: tuple[Split, ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        known = ready(self.objects, self.definitions)
+        for number in numbers(batches):
+            if number >= len(self.splits):
+                continue
+            adders, readers = added_up(known, self.views)
+            recorder = Recorder()
+            try:
+                for batch in self.store.scan(self.relation, self.lease, self.splits[number]):
+                    readers[self.table].add(batch, batch.num_rows, 1)
+                for adder in adders:
+                    adder.record(recorder)
+            except Error as error:
+                raise Failed(error) from None
+            yield from encoded(recorder.sums)
