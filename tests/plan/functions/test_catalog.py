@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from belvedere.errors import InvalidInput
 from belvedere.plan.functions import Function, FunctionKind, registry
 from belvedere.plan.functions.casts import Context, base_casts
 from belvedere.plan.functions.encodings import quote_identifier
-from belvedere.plan.functions.function import type_name
-from belvedere.plan.functions.registry import is_operator, postgres_names
+from belvedere.plan.functions.function import NAMED_TYPES, Poly, named_type, type_name
+from belvedere.plan.functions.registry import is_operator, postgres_names, resolve
 from belvedere.types import SqlType
 from tests.oracle.postgres import Postgres
 from tests.plan.functions.cases import OF_RECORDS
@@ -166,3 +167,43 @@ def test_list_of_postgres_names_is_that_of_the_oracle(postgres: Postgres) -> Non
         "UNION SELECT oprname::text FROM pg_operator"
     ).rows
     assert postgres_names() == {name for (name,) in names}
+
+
+_CONCRETE = {"any": "int4", "anyelement": "int4", "anyarray": "int4[]", "anynonarray": "int4"} | {
+    "anycompatible": "int4",
+    "anycompatiblearray": "int4[]",
+    "anycompatiblenonarray": "int4",
+}
+
+
+def _type(name: str) -> SqlType:
+    found = named_type(name)
+    assert not isinstance(found, Poly)
+    return found
+
+
+def test_no_overload_of_a_known_function_is_missing(postgres: Postgres) -> None:
+    """A call that PostgreSQL takes must not be said to be of a function that does not exist."""
+    types = [*NAMED_TYPES, "int4[]", "int8[]", "float8[]", "numeric[]", "text[]", *_CONCRETE]
+    overloads = postgres.connection.execute(
+        "SELECT proname::text, provariadic <> 0, ARRAY(SELECT CASE WHEN t.typname LIKE '\\_%%' "
+        "THEN substr(t.typname, 2) || '[]' ELSE t.typname END::text "
+        "FROM unnest(proargtypes) WITH ORDINALITY u (o, i) JOIN pg_type t ON t.oid = o ORDER BY i) "
+        "FROM pg_proc p WHERE pronamespace = 'pg_catalog'::regnamespace AND NOT EXISTS "
+        "(SELECT 1 FROM pg_aggregate WHERE aggfnoid = p.oid AND aggkind = 'h')"
+    ).fetchall()
+    missing, tried = [], 0
+    for name, variadic, arguments in overloads:
+        if name not in registry() or not set(arguments) <= set(types):
+            continue
+        given = [_type(_CONCRETE.get(one, one)) for one in arguments]
+        if variadic and arguments[-1] != "any":
+            given[-1] = given[-1].element or given[-1]
+        tried += 1
+        try:
+            resolve(name, given)
+        except InvalidInput as error:
+            if error.sqlstate == "42883":
+                missing.append(f"{name}({', '.join(arguments)})")
+    assert not missing, "\n".join(missing)
+    assert tried > 400

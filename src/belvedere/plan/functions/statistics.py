@@ -189,6 +189,7 @@ def _ordered() -> list[Function]:
         ("percentile_cont(float8,float8) float8", float_finish),
         ("percentile_cont(float8,interval) interval", interval_finish),
         ("percentile_cont(float8[],float8) float8[]", _several(float_finish)),
+        ("percentile_cont(float8[],interval) interval[]", _several(interval_finish)),
         ("percentile_disc(float8,anyelement) anyelement", discrete),
         ("percentile_disc(float8[],anyelement) anyarray", _several(discrete)),
     ]
