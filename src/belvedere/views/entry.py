@@ -42,9 +42,11 @@ def _amounts(source: Source, keep: Linear, value: str, condition: str | None, wh
         given = f"{source.constant(keep.amounts, 'amounts')}({value})"
         nothing = source.constant(keep.amounts(None), "nothing")
         return f"*({given} if {condition} else {nothing})"
+    if keep.form == "count" and whole:
+        return "1"
+    held = source.temporary()  # Python warns of a constant that is asked whether it is None
     if keep.form == "count":
-        return "1" if whole else f"(0 if {value} is None else 1)"
+        return f"(0 if ({held} := {value}) is None else 1)"
     if keep.form == "integers":
-        held = source.temporary()
         return f"(0 if ({held} := {value}) is None else 1), ({held} or 0)"
     return f"*{source.constant(keep.amounts, 'amounts')}({value})"

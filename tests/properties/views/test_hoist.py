@@ -74,8 +74,15 @@ def test_right_views_are_counted() -> None:
 
 def test_a_constant_that_is_tested_for_null_raises_no_warning() -> None:
     """Warnings are errors in tests; outside they would be printed to the user."""
-    counts = counted("SELECT b FROM t WHERE NOT -58 IS NULL", "SELECT 1 FROM t WHERE 'x' IS NULL")
-    assert counts.correct == 2
+    counts = counted(
+        "SELECT b FROM t WHERE NOT -58 IS NULL",
+        "SELECT 1 FROM t WHERE 'x' IS NULL",
+        "SELECT count(1) FROM t",
+        "SELECT count(-58) FROM t",
+        "SELECT count(2 + 3) FROM t GROUP BY a",
+        "SELECT count(NULL) FROM t",
+    )
+    assert counts.correct == 6
 
 
 def test_a_query_that_fails_on_a_row_fails_the_view_too() -> None:
