@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 import uuid
+import zoneinfo
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -225,3 +226,21 @@ def test_a_point_read_loads_neither_duckdb_nor_the_parser_of_its_dialect() -> No
         [sys.executable, "-c", code], capture_output=True, text=True, check=True
     ).stdout.split()
     assert not {"duckdb", "sqlglot", "typer", "prompt_toolkit"} & set(found)
+
+
+def test_arrays_hold_what_their_elements_are_alone() -> None:
+    with belvedere.connect(":memory:", autocommit=True) as con:
+        con.execute("CREATE TABLE spans (id int PRIMARY KEY, i interval, at timestamptz)")
+        con.execute("INSERT INTO spans VALUES (1, '1 mon 2 days', '2024-01-01 12:00+00')")
+        con.execute("SET TIME ZONE 'America/New_York'")
+        day = datetime.timedelta(days=32)
+        at = datetime.datetime(2024, 1, 1, 7, tzinfo=zoneinfo.ZoneInfo("America/New_York"))
+        for statement in (
+            "SELECT ARRAY[i, NULL], ARRAY[at] FROM spans WHERE id = 1",
+            "SELECT array_agg(i) || NULL::interval, array_agg(at) FROM spans",
+        ):
+            for _ in range(2):  # planned, then cached
+                ((spans, instants),) = con.execute(statement).fetchall()
+                assert spans == [day, None]
+                assert instants == [at]
+                assert instants[0].utcoffset() == at.utcoffset()

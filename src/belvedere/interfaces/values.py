@@ -80,10 +80,10 @@ def outward(
     as time spans, instants in the session's zone."""
     forms: dict[int, Callable[[Any], Any]] = {}
     for i, field in enumerate(fields):
-        if field.type.kind is Kind.INTERVAL:
-            forms[i] = timedelta_of
-        elif field.type.kind is Kind.TIMESTAMPTZ and zone is not datetime.UTC:
-            forms[i] = lambda value: value.astimezone(zone)
+        element = field.type.element
+        form = _form((element or field.type).kind, zone)
+        if form is not None:
+            forms[i] = form if element is None else _each(form)
     if not forms:
         return None
 
@@ -91,6 +91,18 @@ def outward(
         return [_converted(row, forms) for row in rows]
 
     return convert
+
+
+def _form(kind: Kind, zone: datetime.tzinfo) -> Callable[[Any], Any] | None:
+    if kind is Kind.INTERVAL:
+        return timedelta_of
+    if kind is Kind.TIMESTAMPTZ and zone is not datetime.UTC:
+        return lambda value: value.astimezone(zone)
+    return None
+
+
+def _each(form: Callable[[Any], Any]) -> Callable[[list[Any]], list[Any]]:
+    return lambda values: [None if value is None else form(value) for value in values]
 
 
 def _converted(row: Row, forms: dict[int, Callable[[Any], Any]]) -> Row:

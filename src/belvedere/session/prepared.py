@@ -71,7 +71,7 @@ class Prepared:
         self.text = record.text
         self.convert: Callable[[Sequence[Any]], Row] = converter(data.parameters, data.zone)
         self.needs_environment = _uses_environment(data.plan)
-        kinds = {field.type.kind for field in data.plan.fields}
+        kinds = {(field.type.element or field.type).kind for field in data.plan.fields}
         self.plain = Kind.INTERVAL not in kinds
         if data.zone is not datetime.UTC and Kind.TIMESTAMPTZ in kinds:
             self.plain = False
