@@ -145,7 +145,6 @@ def change(rng: random.Random, step: int) -> str:
     )
 
 
-@pytest.mark.slow
 def test_the_transaction_sees_its_own_changes_through_them(store: Store) -> None:
     store.run(f"CREATE MATERIALIZED VIEW v AS {DEFINITIONS['busiest']}", orders(0, 5))
     store.run("BEGIN", "INSERT INTO orders VALUES (50, 0, 1, 'x')")
@@ -156,6 +155,7 @@ def test_the_transaction_sees_its_own_changes_through_them(store: Store) -> None
     assert store.run("SELECT * FROM v") == [(2,)]
 
 
+@pytest.mark.slow
 def test_transactions_that_meet_in_auxiliary_views_add_up(store: Store) -> None:
     """Both are worked out on their own state; what is stored is made of what was there last."""
     store.run(orders(0, 8))
