@@ -202,11 +202,12 @@ class _Split:
         engine, notes = self.engine, self.report.notes
         again = self._again(node, lowering.divided)
         finish = None if partials is None else partials.finish
+        few = _gives_few(node)
         is_ragged = any(isinstance(one, Ragged) for one in query.types)
 
         def rows(run: Run) -> Iterator[Row]:
             try:
-                table = engine.fetch(text, leaves, functions, run)
+                table = engine.fetch(text, leaves, functions, run, few=few)
             except (InvalidInput, Unsupported, NotExact) as error:
                 note = f"run again {again.where}: {error}"
                 if note not in notes:
@@ -228,6 +229,13 @@ class _Split:
         return _Again(
             "with quotients in Python", lambda: compile_with(self.catalog, node, split.part)
         )
+
+
+def _gives_few(node: n.Node) -> bool:
+    while isinstance(node, n.Sort | n.Project | n.Filter):
+        node = node.input
+    limited = isinstance(node, n.TopN | n.Limit) and node.count is not None
+    return limited or isinstance(node, n.Aggregate)
 
 
 def _unsettled(plan: n.Node) -> object:

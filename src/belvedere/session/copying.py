@@ -1,9 +1,9 @@
 """COPY: files to rows and rows to files, as CSV, PostgreSQL's text format, or Parquet.
 
 A file is read in chunks; each chunk becomes rows as the same INSERT would make them, in one
-transaction for the whole file. Parquet columns that need no reckoning are encoded as columns. A
-file comes from the machine the session runs on; COPY .. FROM STDIN and TO STDOUT use the streams of
-the session's door.
+transaction for the whole file. Columns that need no reckoning are encoded as columns, also those of
+a text file where its values are spelled plainly. A file comes from the machine the session runs on;
+COPY .. FROM STDIN and TO STDOUT use the streams of the session's door.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import formatter, parser
 from belvedere.plan.transform import rebuild
-from belvedere.session import parquet, textfile
+from belvedere.session import parquet, textcolumns, textfile
 from belvedere.session.parameters import converter
 from belvedere.session.result import Result
 from belvedere.sql import statements as s
@@ -71,6 +71,13 @@ class _Intake:
         self._widen = widener(self.table)
         self.count = 0
 
+    def types(self) -> list[SqlType] | None:
+        """What the columns of the file are in the table, if they are to become columns at once."""
+        if self.columns is None:
+            return None
+        slots = {place: slot for slot, place in enumerate(self.columns) if place is not None}
+        return [self.table.layout.types[slots[place]] for place in sorted(slots)]
+
     def add_rows(self, chunk: list[Row]) -> None:
         """Values of the file's columns."""
         self.session.interrupt.check()
@@ -99,11 +106,35 @@ def _copy_in(session: Session, transaction: Transaction, statement: s.Copy) -> R
     intake = _Intake(session, transaction, statement)
     if statement.format == "parquet":
         _copy_parquet(intake, statement)
+    elif statement.path is None:
+        _copy_text(intake, statement, session.door_input())
     else:
-        rows = _file_rows(session, statement)
-        while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
-            intake.add_rows(chunk)
+        with _existing(statement.path).open(encoding="utf-8", newline="") as lines:
+            _copy_text(intake, statement, lines)
     return Result("COPY", affected=intake.count)
+
+
+def _copy_text(intake: _Intake, statement: s.Copy, lines: IO[str]) -> None:
+    """Chunk by chunk as columns; one that cannot be is read record by record."""
+    types, in_table = [field.type for field in statement.columns], intake.types()
+    style = textfile.style_of(statement.format, dict(statement.options))
+    try:
+        for chunk in textcolumns.chunks(lines, style):
+            columns = None
+            if style.header and style.quote not in chunk.lines[0]:
+                chunk = textcolumns.Chunk(chunk.number + 1, chunk.lines[1:])
+                style = style._replace(header=False)
+            if in_table is not None and len(in_table) == len(types) and not style.header:
+                columns = textcolumns.columns_of(chunk, style, in_table)
+            if columns is None or not intake.add_columns(columns):
+                records = _parsed(chunk, style, types)
+                while rows := list(itertools.islice(records, CHUNK_ROWS)):
+                    intake.add_rows(rows)
+            style = style._replace(header=False)
+            if any(map(textfile.is_end, chunk.lines)):
+                return
+    except UnicodeDecodeError as error:
+        raise InvalidInput("invalid byte sequence for UTF8", sqlstate="22021") from error
 
 
 def _copy_parquet(intake: _Intake, statement: s.Copy) -> None:
@@ -155,14 +186,6 @@ def _plain_columns(insert: n.Insert, table: CompiledTable) -> list[int | None] |
     return found
 
 
-def _file_rows(session: Session, statement: s.Copy) -> Iterator[Row]:
-    types = [field.type for field in statement.columns]
-    options = dict(statement.options)
-    if statement.path is None:
-        return _parsed(session.door_input(), statement.format, options, types)
-    return _opened(_existing(statement.path), statement.format, options, types)
-
-
 def _existing(path: str) -> Path:
     found = Path(path)
     if not found.is_file():
@@ -170,30 +193,19 @@ def _existing(path: str) -> Path:
     return found
 
 
-def _opened(path: Path, form: str, options: dict[str, str], types: list[SqlType]) -> Iterator[Row]:
-    with path.open(encoding="utf-8", newline="") as lines:
-        yield from _parsed(lines, form, options, types)
-
-
-def _parsed(
-    lines: IO[str], form: str, options: dict[str, str], types: list[SqlType]
-) -> Iterator[Row]:
+def _parsed(chunk: textcolumns.Chunk, style: textfile.Style, types: list[SqlType]) -> Iterator[Row]:
     """Records as values; a mistake says in which line it is."""
     parsers = [parser(one) for one in types]
-    style = textfile.style_of(form, options)
-    try:
-        for number, record in textfile.read(lines, style):
-            if len(record) != len(parsers):
-                word = "missing data for a column" if len(record) < len(parsers) else "extra data"
-                raise InvalidInput(word, sqlstate="22P04", line=number)
-            try:
-                values = [None if v is None else p(v) for p, v in zip(parsers, record)]
-            except InvalidInput as error:
-                error.facts.setdefault("line", number)
-                raise
-            yield tuple(values)
-    except UnicodeDecodeError as error:
-        raise InvalidInput("invalid byte sequence for UTF8", sqlstate="22021") from error
+    for number, record in textfile.read(chunk.lines, style, chunk.number):
+        if len(record) != len(parsers):
+            word = "missing data for a column" if len(record) < len(parsers) else "extra data"
+            raise InvalidInput(word, sqlstate="22P04", line=number)
+        try:
+            values = [None if v is None else p(v) for p, v in zip(parsers, record)]
+        except InvalidInput as error:
+            error.facts.setdefault("line", number)
+            raise
+        yield tuple(values)
 
 
 # -- out -------------------------------------------------------------------------------------------

@@ -47,20 +47,26 @@ def style_of(form: str, options: dict[str, str]) -> Style:
     )
 
 
-def read(lines: Iterable[str], style: Style) -> Iterator[tuple[int, Record]]:
-    """The records after the header, each with the number of its first line."""
+def read(lines: Iterable[str], style: Style, number: int = 1) -> Iterator[tuple[int, Record]]:
+    """The records after the header, each with the number of its first line; the first line of all
+    has this one."""
     lines = map(checked, lines)
-    records = _read_csv(lines, style) if style.csv else _read_text(lines, style)
+    records = _read_csv(lines, style, number) if style.csv else _read_text(lines, style, number)
     if style.header:
         next(records, None)
     return records
 
 
-def _read_text(lines: Iterable[str], style: Style) -> Iterator[tuple[int, Record]]:
-    for number, line in enumerate(lines, 1):
-        body = line.rstrip("\r\n")
-        if body == "\\.":
+def is_end(line: str) -> bool:
+    """Whether the line ends the data, whatever follows."""
+    return line.rstrip("\r\n") == "\\."
+
+
+def _read_text(lines: Iterable[str], style: Style, start: int) -> Iterator[tuple[int, Record]]:
+    for number, line in enumerate(lines, start):
+        if is_end(line):
             return
+        body = line.rstrip("\r\n")
         if "\\" not in body:
             yield number, [None if p == style.null else p for p in body.split(style.delimiter)]
             continue
@@ -99,11 +105,11 @@ def _character(found: re.Match[bytes]) -> bytes:
     return bytes([int(octal, 8) & 0xFF if octal else int(hexadecimal, 16)])
 
 
-def _read_csv(lines: Iterable[str], style: Style) -> Iterator[tuple[int, Record]]:
+def _read_csv(lines: Iterable[str], style: Style, start: int) -> Iterator[tuple[int, Record]]:
     pending, first = "", 0
-    for number, line in enumerate(lines, 1):
+    for number, line in enumerate(lines, start):
         if not pending:
-            if line.rstrip("\r\n") == "\\.":
+            if is_end(line):
                 return
             if style.quote not in line:
                 fields = line.rstrip("\r\n").split(style.delimiter)

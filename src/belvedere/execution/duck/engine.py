@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from belvedere.errors import InvalidInput, Unavailable
+from belvedere.execution.duck import division
 from belvedere.execution.duck.types import NotExact, leaf_place
 from belvedere.execution.run import Interrupt, Run, interrupted
 from belvedere.plan.functions import duckdb_udfs, sqlstate_of
@@ -55,9 +56,18 @@ class DuckEngine:
         self.copies: Copies | None = None
 
     def fetch(
-        self, text: str, leaves: Sequence[Leaf], functions: Iterable[str], run: Run
+        self,
+        text: str,
+        leaves: Sequence[Leaf],
+        functions: Iterable[str],
+        run: Run,
+        *,
+        few: bool = False,
     ) -> pa.Table:
-        """The whole result. A statement DuckDB cannot plan is `NotExact`."""
+        """The whole result. A statement DuckDB cannot plan is `NotExact`.
+
+        `few`: the result is small, and is put into a table of DuckDB first. A relation is planned
+        twice, when it is made and when it is read, which can take longer than the statement."""
         cursor, interrupt = self._cursor(functions), run.interrupt
         stop = cursor.interrupt
         interrupt.add_hook(stop)
@@ -68,6 +78,9 @@ class DuckEngine:
             for number, source in enumerate(sources):
                 text = text.replace(leaf_place(number), source)
             with _told(interrupt):
+                if few:
+                    cursor.execute(f"CREATE TEMP TABLE result AS {text}")
+                    text = "FROM result"
                 return cursor.sql(text).to_arrow_table()
         except self._duckdb.Error as error:
             raise self._meaning(error, interrupt) from error
@@ -124,7 +137,10 @@ class DuckEngine:
             missing = set(functions) - self._registered
             if missing:
                 known = duckdb_udfs()
-                udfs.register(self._connection, [known[name] for name in sorted(missing)])
+                if division.NAME in missing:
+                    division.register(self._connection)
+                others = sorted(missing - {division.NAME})
+                udfs.register(self._connection, [known[name] for name in others])
                 self._registered |= missing
             return self._connection.cursor()
 

@@ -101,7 +101,7 @@ def lower_aggregate(lowering: Lowering, node: n.Aggregate, outer: Outer) -> Quer
         at += width
         if call is not None and _is_average(call):
             before = average_before(inputs.column(call.arguments[0])[1])
-            columns.append(lowering.divide(taken[0], taken[1], before))
+            columns.append(lowering.divide(taken[0], taken[1], before, few=not node.groups))
         else:
             columns += taken
     return selected(parts._replace(columns=tuple(columns)))

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from sqlglot import exp
 
 from belvedere.execution.direct.dependence import SUBQUERIES, dependence_of, walk
+from belvedere.execution.duck import division
 from belvedere.execution.duck.expressions import Scope
 from belvedere.execution.duck.expressions import lower as lower_expression
 from belvedere.execution.duck.grouping import lower_aggregate, lower_window
@@ -36,7 +37,7 @@ from belvedere.execution.duck.query import (
     same_types,
     selected,
 )
-from belvedere.execution.duck.quotients import quotient
+from belvedere.execution.duck.quotients import called, quotient
 from belvedere.execution.duck.shortcuts import padded
 from belvedere.execution.duck.types import (
     NotExact,
@@ -90,12 +91,17 @@ class Lowering:
     def parts(self, query: Query) -> Parts:
         return opened(query, self.name())
 
-    def divide(self, dividend: Typed, divisor: Typed, before: int | None = None) -> Typed:
+    def divide(
+        self, dividend: Typed, divisor: Typed, before: int | None = None, *, few: bool = False
+    ) -> Typed:
+        """`few`: for so few rows that the text counts for more than the work."""
         if not self.divides:
             raise NotExact("a quotient of NUMERIC values is made in Python")
-        made = quotient(dividend, divisor, before)
         self.divided = True
-        return made
+        if not few:
+            return quotient(dividend, divisor, before)
+        self.functions.add(division.NAME)
+        return called(dividend, divisor, before)
 
     def inner(self, node: n.Node, outer: Outer) -> Query:
         """A query inside an expression; when it has no form, nothing of it stays."""

@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from sqlglot import exp
 
+from belvedere.execution.duck.division import NAME
 from belvedere.execution.duck.query import Typed
 from belvedere.execution.duck.types import NotExact, Ragged
 from belvedere.plan.functions.numerics import parts as digits_of
@@ -42,6 +43,20 @@ def quotient(dividend: Typed, divisor: Typed, before: int | None = None) -> Type
     value = f"CAST(list_transform({found}, lambda _s: {whole})[1] AS DECIMAL(38, 0)) * {unit}"
     sql_type = Ragged(Kind.NUMERIC, precision=DECIMAL_DIGITS_MAX, scale=places)
     return Typed(_verbatim(f"({value})"), sql_type, scale=_verbatim(f"{found}[1].s"))
+
+
+def called(dividend: Typed, divisor: Typed, before: int | None = None) -> Typed:
+    """The same by a function of Python's, for few rows."""
+    few = before is not None and before + PLACES_SMALL <= DECIMAL_DIGITS_MAX - 2
+    places = PLACES_SMALL if few else PLACES
+    operands = ", ".join(
+        f"CAST({one.text} AS VARCHAR), {shown_digits(one)}" for one in (dividend, divisor)
+    )
+    text = f"{NAME}({operands}, {places})"
+    scale = f"CASE WHEN contains({text}, '.') THEN length({text}) - strpos({text}, '.') ELSE 0 END"
+    sql_type = Ragged(Kind.NUMERIC, precision=DECIMAL_DIGITS_MAX, scale=places)
+    value = _verbatim(f"CAST({text} AS DECIMAL({DECIMAL_DIGITS_MAX}, {places}))")
+    return Typed(value, sql_type, scale=_verbatim(scale))
 
 
 def _with_scale(dividend: Typed, divisor: Typed) -> str:

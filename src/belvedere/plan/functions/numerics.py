@@ -186,10 +186,12 @@ def product_bounds(types: Types) -> SqlType | None:
 
 
 def aligned_bounds(types: Types) -> SqlType | None:
-    """Both arguments at one precision and scale: what comparing or taking a remainder needs."""
+    """Both arguments at one precision and scale: what comparing or taking a remainder needs. The
+    digits of a sum are bounded by what DuckDB has, not by what is there: a value that does not fit
+    after all is an error there."""
     before = max(parts(one)[0] for one in types)
     after = max(parts(one)[1] for one in types)
-    return numeric(before + after, after) if before + after <= DECIMAL_DIGITS_MAX else None
+    return _fits(before, after)
 
 
 def same_bounds(types: Types) -> SqlType | None:
