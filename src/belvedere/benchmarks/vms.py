@@ -107,7 +107,7 @@ def view_types(directory: Path, scale: float, seed: int, report: Report) -> None
         )
         cost = "fig 12: +40% time with views" if name == "count" else ""
         report.add(Figure(f"{name}, writes beside it", clients, "1/s", "", none, cost))
-        share = "its share of writes; fig 6-8 show it by number of view managers"
+        share = "fig 6-8, by number of view managers; ratio = share of writes"
         report.add(Figure(f"{name}, maintenance alone", alone, "1/s", "", none, share))
         for kind, value in zip(kinds, (clients, maintained, alone), strict=True):
             found[kind].append(value)
