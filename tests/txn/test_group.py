@@ -80,6 +80,23 @@ def test_commits_that_wrote_during_a_sync_share_the_next_one(path: Path) -> None
     database.close()
 
 
+def test_a_leader_waits_for_those_who_took_part_last_time(path: Path) -> None:
+    database = Database.open(path)
+    group = database.commits._group  # type: ignore[attr-defined]
+    group._together, group._sync_s = 3, 240.0  # as if the last sync had served three, slowly
+    before = group.groups
+    threads = [threading.Thread(target=insert, args=(database, n)) for n in range(3)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(100)
+    assert group.groups == before + 1
+    assert read(database) == [0, 1, 2]
+    insert(database, 3)  # alone, and soon done: nobody waits as long again
+    assert group._sync_s < 1
+    database.close()
+
+
 def test_nobody_sees_a_commit_before_its_sync(path: Path) -> None:
     database, seen = Database.open(path), []
     failpoints.arm("sync.before", "call", call=lambda: seen.append(read(database)))

@@ -13,11 +13,17 @@ failed once proves nothing when it succeeds later.
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
 
 from belvedere import failpoints
 from belvedere.errors import Error, Unavailable
 from belvedere.txn.commit.visibility import Visibility
+
+PATIENCE = 0.5
+"""How long a leader waits for those who took part last time, in syncs. Without it half of them
+write while the others are synced, and each sync serves a half."""
+SYNC_S_MAX = 0.005
 
 
 class GroupSync:
@@ -31,11 +37,14 @@ class GroupSync:
         self._visibility = visibility
         self._sync = sync
         self._anchor = anchor
-        self._mutex = threading.Lock()  # guards the four below
+        self._mutex = threading.Lock()  # guards the six below
         self._leading = False
         self._waiters: dict[threading.Lock, int] = {}  # who waits for which batch
         self._durable = visibility.published.batch
         self.failure: Unavailable | None = None
+        self._together = 1  # how many took part when the last group ended
+        self._gathered: threading.Lock | None = None  # held while the leader waits for so many
+        self._sync_s = 0.0  # how long the last sync took
         self.groups = 0
 
     def wait(self, batch: int) -> None:
@@ -69,6 +78,9 @@ class GroupSync:
             turn = threading.Lock()
             turn.acquire()
             self._waiters[turn] = batch
+            if self._gathered is not None and len(self._waiters) >= self._together - 1:
+                self._gathered.release()
+                self._gathered = None
         try:
             turn.acquire()
         except BaseException:  # an interrupted client is not to hold up the others
@@ -86,9 +98,21 @@ class GroupSync:
         if not waits and self._must_lead(batch):
             self._settle(self._durable, None)
 
+    def _gather(self) -> None:
+        """Wait a little for as many as there were last time."""
+        with self._mutex:
+            if len(self._waiters) >= self._together - 1:
+                return
+            self._gathered = gathered = threading.Lock()
+            gathered.acquire()
+        gathered.acquire(timeout=PATIENCE * self._sync_s)
+        with self._mutex:
+            self._gathered = None
+
     def _lead(self) -> None:
         durable, failure = self._durable, None
         try:
+            self._gather()
             durable = self._sync_once()
         except (Error, OSError) as error:
             failure = unknown_outcome("the log could not be synced", error)
@@ -106,6 +130,7 @@ class GroupSync:
             ]
             for turn in woken:
                 del waiters[turn]
+            self._together = len(woken) + 1 + len(waiters)
             next_leader = next(iter(waiters), None)
             self._leading = next_leader is not None
             if next_leader is not None:
@@ -115,12 +140,14 @@ class GroupSync:
             turn.release()
 
     def _sync_once(self) -> int:
+        began = time.perf_counter()
         state = self._visibility.written
         if failpoints.armed:
             self._sync_with_failpoints()
         else:
             self._sync()
         self._anchor(state.position, state.hash)
+        self._sync_s = min(time.perf_counter() - began, SYNC_S_MAX)
         self._visibility.publish(state)
         self.groups += 1
         return state.batch
