@@ -49,7 +49,8 @@ def create(session: Session, statement: d.CreateIndex) -> Result:
     return Result("CREATE INDEX")
 
 
-def _columns(statement: d.CreateIndex, table: Table) -> list[str]:
+def require_known(statement: d.CreateIndex) -> None:
+    """22023 for an option that no index has."""
     for name, _ in statement.options:
         if name not in KNOWN:
             raise InvalidInput(
@@ -58,6 +59,10 @@ def _columns(statement: d.CreateIndex, table: Table) -> list[str]:
                 hint="known are " + ", ".join(KNOWN),
                 name=name,
             )
+
+
+def _columns(statement: d.CreateIndex, table: Table) -> list[str]:
+    require_known(statement)
     if statement.unique:
         raise Unsupported("a unique index that is not immediate and remote")
     if statement.where is not None or any(part.column is None for part in statement.parts):

@@ -13,7 +13,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.session.indexes import KNOWN, quoted
+from belvedere.session.indexes import quoted, require_known
 from belvedere.session.result import Result
 from belvedere.session.views import checked_maintenance
 from belvedere.sql import definitions as d
@@ -76,14 +76,7 @@ def _options(statement: d.CreateIndex, view: View) -> dict[str, str]:
 
 
 def _columns(statement: d.CreateIndex, view: View) -> list[str]:
-    for name, _ in statement.options:
-        if name not in KNOWN:
-            raise InvalidInput(
-                "unknown option of an index",
-                sqlstate="22023",
-                hint="known are " + ", ".join(KNOWN),
-                name=name,
-            )
+    require_known(statement)
     if statement.where is not None or any(part.column is None for part in statement.parts):
         raise Unsupported(
             "a condition or an expression in an index of a view",
