@@ -132,3 +132,14 @@ def test_what_an_index_of_a_view_cannot_have_is_refused_by_name(store: Store) ->
     with pytest.raises(Unsupported, match="options of an index"):
         store.run("ALTER MATERIALIZED VIEW i SET (maintenance = 'deferred')")
     assert sorted(store.verified_names()) == ["i", "rows"]
+
+
+@pytest.mark.parametrize("relation", ["orders", "totals"])
+def test_an_option_that_no_index_has_is_refused(store: Store, relation: str) -> None:
+    store.run(f"CREATE MATERIALIZED VIEW totals AS {VIEWS['totals']}")
+    with pytest.raises(InvalidInput) as refused:
+        store.run(
+            f"CREATE INDEX ON {relation} (customer) WITH (speed = 'high', placement = 'local')"
+        )
+    assert refused.value.sqlstate == "22023"
+    assert "placement" in str(refused.value.hint)
