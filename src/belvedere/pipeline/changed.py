@@ -11,14 +11,14 @@ on them, and adds up with signs (`pipeline.exact`) before anything leaves it.
            5   4.00      -1        ->              5     0       0    300
            5   7.00       1
 
-Columns pass as they are; an expression is evaluated by its Python form. A row that came and went
-within the stretch is evaluated all the same. Should that fail, the batch is made again by the one
-maintenance function, which looks at net changes only.
+Columns pass as they are; an expression is evaluated over whole columns where Arrow is exact, else
+by its Python form. A row that came and went within the stretch is evaluated all the same. Should
+that fail, the batch is made again by the one maintenance function, which looks at net changes only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -154,13 +154,13 @@ class Rows:
 
     def __init__(self, catalog: Catalog, relation: int) -> None:
         self._table = compiled_table(catalog, relation)
-        self._sides: list[tuple[Side, Adder]] = []
+        self._sides: list[tuple[Chosen, Adder]] = []
         self.slots: tuple[int, ...] = ()
         self.types: tuple[SqlType, ...] = ()
 
     def feed(self, side: Side, adder: Adder) -> None:
         """Let a view have the rows too."""
-        self._sides.append((side, adder))
+        self._sides.append((Chosen(side, adder.types), adder))
         self.slots = tuple(sorted({slot for one, _ in self._sides for slot in one.slots}))
         self.types = tuple(self._table.layout.types[slot] for slot in self.slots)
 
@@ -176,8 +176,7 @@ class Rows:
         columns = dict(zip(self.slots, found))
         for side, adder in self._sides:
             chosen = [columns[slot] for slot in side.slots]
-            weights = np.full(count, weight, np.int64)
-            adder.add(*_evaluated(side, chosen, weights, adder.types))
+            adder.add(*side.evaluated(chosen, np.full(count, weight, np.int64)))
 
 
 def added_up(known: Ready, views: Sequence[int]) -> tuple[list[Adder], dict[int, Rows]]:
@@ -195,38 +194,44 @@ def added_up(known: Ready, views: Sequence[int]) -> tuple[list[Adder], dict[int,
     return adders, readers
 
 
-def _evaluated(
-    side: Side, columns: list[pa.Array], weights: np.ndarray, types: tuple[SqlType, ...]
-) -> tuple[list[pa.Array], np.ndarray]:
-    """The wanted columns of the rows that count, and their weights."""
-    for condition in side.conditions:
-        (truth,) = _computed(side, columns, len(weights), (condition,), (BOOLEAN,))
-        held = pc.fill_null(truth, False)
-        columns = [column.filter(held) for column in columns]
-        weights = weights[held.to_numpy(zero_copy_only=False)]
-    missing = [at for at, one in enumerate(side.columns) if not isinstance(one, e.Column)]
-    found: dict[int, pa.Array] = {}
-    if missing:
-        expressions = tuple(side.columns[at] for at in missing)
-        results = tuple(types[at] for at in missing)
-        found = dict(zip(missing, _computed(side, columns, len(weights), expressions, results)))
-    made = [
-        columns[one.index] if isinstance(one, e.Column) else found[at]
-        for at, one in enumerate(side.columns)
-    ]
-    return made, weights
+class Chosen:
+    """A side of a view, ready for many batches: which rows count, and the wanted columns."""
+
+    def __init__(self, side: Side, types: tuple[SqlType, ...]) -> None:
+        self.slots = side.slots
+        self._columns = side.columns
+        self._conditions = [_compute(side, (one,), (BOOLEAN,)) for one in side.conditions]
+        made = [at for at, one in enumerate(side.columns) if not isinstance(one, e.Column)]
+        self._made = made
+        self._compute = _compute(
+            side, tuple(side.columns[at] for at in made), tuple(types[at] for at in made)
+        )
+
+    def evaluated(
+        self, columns: list[pa.Array], weights: np.ndarray
+    ) -> tuple[list[pa.Array], np.ndarray]:
+        """The wanted columns of the rows that count, and their weights."""
+        for condition in self._conditions:
+            held = pc.fill_null(condition(columns, len(weights))[0], False)
+            columns = [column.filter(held) for column in columns]
+            weights = weights[held.to_numpy(zero_copy_only=False)]
+        made = dict(zip(self._made, self._compute(columns, len(weights))))
+        found = [
+            columns[one.index] if isinstance(one, e.Column) else made[at]
+            for at, one in enumerate(self._columns)
+        ]
+        return found, weights
 
 
-def _computed(
-    side: Side,
-    columns: list[pa.Array],
-    count: int,
-    expressions: Expressions,
-    results: tuple[SqlType, ...],
-) -> list[pa.Array]:
-    names = tuple(f"c{i}" for i in range(len(columns)))
-    made = tuple(f"m{i}" for i in range(len(expressions)))
-    step = Computed(expressions, side.types, names, made, results, ENVIRONMENT)
-    rows = pa.nulls(count, pa.int8())
-    (batch,) = step(iter([pa.RecordBatch.from_arrays([*columns, rows], names=[*names, "rows"])]))
-    return [batch.column(name) for name in made]
+Compute = Callable[[list[pa.Array], int], list[pa.Array]]
+
+
+def _compute(side: Side, expressions: Expressions, results: tuple[SqlType, ...]) -> Compute:
+    names = tuple(f"c{i}" for i in range(len(side.types)))
+    step = Computed(expressions, side.types, names, (), results, ENVIRONMENT).compute()
+
+    def computed(columns: list[pa.Array], count: int) -> list[pa.Array]:
+        rows = pa.nulls(count, pa.int8())  # so that a batch without columns has rows
+        return step(pa.RecordBatch.from_arrays([*columns, rows], names=[*names, "rows"]))
+
+    return computed

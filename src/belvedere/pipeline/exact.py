@@ -36,7 +36,7 @@ from belvedere.pipeline.sums import arguments_of, require_scale
 from belvedere.types import Kind, Row, SqlType
 from belvedere.views.linear import Group, Linear
 
-GATHERED_ROWS = 100_000
+GATHERED_ROWS = 300_000
 _FLOAT_BITS, _FIXED_BITS = 53, 1074
 _HALF_BITS, _UNIT_BITS = 26, 32
 """How many of the lower bits are added up by themselves: of a float's integer, of other units."""

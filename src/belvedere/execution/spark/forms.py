@@ -27,7 +27,7 @@ INTEGERS = (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT)
 FLOATS = (Kind.REAL, Kind.DOUBLE)
 STRINGS = (Kind.TEXT, Kind.VARCHAR)
 _DIGITS = {Kind.SMALLINT: 5, Kind.INTEGER: 10, Kind.BIGINT: 19}
-_LENGTHS = frozenset({"length", "char_length", "character_length"})
+LENGTHS = frozenset({"length", "char_length", "character_length"})
 
 
 def scalar_form(function: Function, types: Types, result: SqlType) -> Form:
@@ -46,7 +46,7 @@ def _scalar(name: str, types: Types, result: SqlType) -> Form | None:
     kinds = tuple(one.kind for one in types)
     if name == "||" and all(kind in STRINGS for kind in kinds):
         return "concat({0}, {1})", result
-    if name in _LENGTHS and kinds[0] in STRINGS:
+    if name in LENGTHS and kinds[0] in STRINGS:
         return "length({0})", result
     if all(kind in INTEGERS for kind in kinds):
         return _integers(name, len(types), result)
@@ -61,11 +61,12 @@ def comparable(left: SqlType, right: SqlType) -> bool:
         if left.kind in several and right.kind in several:
             return True
     if left.kind is Kind.NUMERIC and right.kind is Kind.NUMERIC:
-        return is_decimal(left) and is_decimal(right) and _common(left, right) is not None
+        return is_decimal(left) and is_decimal(right) and common_decimal(left, right) is not None
     return left.kind is right.kind and is_native(left)
 
 
-def _common(left: SqlType, right: SqlType) -> SqlType | None:
+def common_decimal(left: SqlType, right: SqlType) -> SqlType | None:
+    """A decimal that holds the values of both, if there is one."""
     scale = max(left.scale or 0, right.scale or 0)
     whole = max(_whole(left), _whole(right))
     return numeric(whole + scale, scale) if whole + scale <= DECIMAL_DIGITS_MAX else None

@@ -4,14 +4,17 @@ Each is a function for `mapInArrow`: Arrow batches of carried columns in and out
 Python worker of a task. What must pickle is the plan (frozen nodes and the Python forms of their
 functions) and the types; the compiled closures are made in the worker, once per task.
 
-    computed      columns by expressions over single rows; the other columns pass untouched
+    computed      columns by expressions over single rows; the other columns pass untouched. Over
+                  whole Arrow columns where that is exact (`execution.spark.columnar`)
     operator      a plan over the rows of one partition, whose leaves are `Changes`
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import pyarrow as pa
@@ -22,7 +25,8 @@ from belvedere.errors import Error
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.context import Context, row_keys
 from belvedere.execution.run import Interrupt, Run, Services
-from belvedere.execution.spark.types import arrow_carrier, to_array, to_values
+from belvedere.execution.spark.columnar import Unfit, Whole, columnar
+from belvedere.execution.spark.types import NotNative, arrow_carrier, to_array, to_values
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
@@ -65,22 +69,66 @@ class Computed:
     environment: Environment
 
     def __call__(self, batches: Batches) -> Batches:
-        catalog = empty()
-        context = Context(catalog, lambda node: compile_plan(catalog, node))
-        run = bare_run(self.environment)
-        value = context.tuple_of(self.expressions)(run)
-        used = sorted({c.index for one in self.expressions for c in _columns(one)})
+        compute = self.compute()
         for batch in batches:
-            rows = _sparse_rows(batch, self.names, self.types, used)
             try:
-                found = [value(row) for row in rows]
+                arrays = compute(batch)
             except Error as error:
                 raise Failed(error) from None
-            columns = list(zip(*found)) if found else [()] * len(self.made)
-            arrays = [_carried(list(values), one) for values, one in zip(columns, self.results)]
             yield pa.RecordBatch.from_arrays(
                 [*batch.columns, *arrays], names=[*batch.schema.names, *self.made]
             )
+
+    def compute(self) -> Callable[[pa.RecordBatch], list[pa.Array]]:
+        """From a batch to the new columns: over whole columns where that is exact, the others
+        together row by row. Made once, for many batches."""
+        several = [self._whole(one, result) for one, result in zip(self.expressions, self.results)]
+
+        def columns(batch: pa.RecordBatch) -> list[pa.Array]:
+            given = [batch.column(name) for name in self.names]
+            found: dict[int, pa.Array] = {}
+            for at, whole in enumerate(several):
+                if whole is not None:
+                    with contextlib.suppress(Unfit):
+                        found[at] = whole(given, batch.num_rows)
+            left = tuple(at for at in range(len(several)) if at not in found)
+            found.update(zip(left, self._by_rows(left, batch)))
+            return [found[at] for at in range(len(several))]
+
+        return columns
+
+    def _whole(self, expression: e.Expression, result: SqlType) -> Whole | None:
+        context, run = _bare_context(), bare_run(self.environment)
+        try:
+            return columnar(
+                expression, self.types, lambda one: context.value_of(one)(run)(()), result
+            )
+        except NotNative:
+            return None
+
+    def _by_rows(self, which: tuple[int, ...], batch: pa.RecordBatch) -> list[pa.Array]:
+        if not which:
+            return []
+        expressions = tuple(self.expressions[at] for at in which)
+        value = _tuples(expressions, self.environment)
+        used = sorted({c.index for one in expressions for c in _columns(one)})
+        found = [value(row) for row in _sparse_rows(batch, self.names, self.types, used)]
+        columns = list(zip(*found)) if found else [()] * len(which)
+        return [to_array(list(some), self.results[at]) for at, some in zip(which, columns)]
+
+
+@lru_cache(maxsize=64)
+def _tuples(
+    expressions: tuple[e.Expression, ...], environment: Environment
+) -> Callable[[Row], Row]:
+    """From a row to the values of all expressions; compiled once a process."""
+    made: Callable[[Row], Row] = _bare_context().tuple_of(expressions)(bare_run(environment))
+    return made
+
+
+def _bare_context() -> Context:
+    catalog = empty()
+    return Context(catalog, lambda node: compile_plan(catalog, node))
 
 
 def _columns(expression: e.Expression) -> list[e.Column]:
@@ -188,9 +236,7 @@ class KeyHash:
     environment: Environment
 
     def __call__(self, batches: Batches) -> Batches:
-        catalog = empty()
-        context = Context(catalog, lambda node: compile_plan(catalog, node))
-        of_row = context.tuple_of(self.keys)(bare_run(self.environment))
+        of_row = _bare_context().tuple_of(self.keys)(bare_run(self.environment))
         canonical = row_keys(tuple(Field("key", key.type) for key in self.keys))
         used = sorted({c.index for one in self.keys for c in _columns(one)})
         for batch in batches:

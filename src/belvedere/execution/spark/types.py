@@ -208,12 +208,10 @@ def _array_encoder(sql_type: SqlType) -> Callable[[list[Any]], list[Any]] | None
 
 def constant(value: Any, sql_type: SqlType) -> Typed:
     """A constant as Spark SQL, always of exactly its carrier; a NUMERIC with the digits it has."""
-    sql_type = _constant_type(value, sql_type)
+    carried, sql_type = carried_constant(value, sql_type)
     name = carrier(sql_type)
     if value is None:
         return Typed(f"CAST(NULL AS {name})", sql_type, null=True)
-    encode = encoder(sql_type)
-    carried = value if encode is None else encode(value)
     match carried:
         case bool():
             text = "TRUE" if carried else "FALSE"
@@ -223,11 +221,19 @@ def constant(value: Any, sql_type: SqlType) -> Typed:
             text = quoted(carried)
         case int() if sql_type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
             text = f"CAST({quoted(value.isoformat(sep=' '))} AS {name})"
-        case list():
-            raise NotNative("an array constant")
         case _:
             text = f"CAST({quoted(_spelled(carried))} AS {name})"
     return Typed(text, sql_type)
+
+
+def carried_constant(value: Any, sql_type: SqlType) -> tuple[Any, SqlType]:
+    """What the carrier of a constant holds, and the type whose carrier it is."""
+    sql_type = _constant_type(value, sql_type)
+    encode = encoder(sql_type)
+    carried = value if value is None or encode is None else encode(value)
+    if isinstance(carried, list):
+        raise NotNative("an array constant")
+    return carried, sql_type
 
 
 def _constant_type(value: Any, sql_type: SqlType) -> SqlType:
