@@ -18,7 +18,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from belvedere import failpoints
 from belvedere.errors import Retry, Unavailable
@@ -197,11 +197,12 @@ class LockTable:
         if failpoints.armed and failpoints.planted("lock_kept"):
             return
         with self._mutex:
+            queues = self._queues
             for lock in held:
-                resource = lock if isinstance(lock, bytes) else _resource(lock)
-                queue = self._queues.get(resource)
+                resource = lock if type(lock) is bytes else _resource(cast("LockRequest", lock))
+                queue = queues.get(resource)
                 if isinstance(queue, tuple):
-                    del self._queues[resource]
+                    del queues[resource]
                     self._acquired[_kind(resource)] += 1
                 elif queue is not None:  # None: given back with the owner's other form of it
                     self._leave_granted(owner, resource, queue)
@@ -238,7 +239,7 @@ def _resource(request: LockRequest) -> Resource:
 
 
 def _kind(resource: Resource) -> str:
-    return ROOT if isinstance(resource, bytes) else resource[0]
+    return ROOT if type(resource) is bytes else str(resource[0])
 
 
 def _key(resource: Resource) -> bytes:

@@ -109,7 +109,7 @@ class BatchCommit:
         if not self._section.acquire(False):
             self._wait_for_section()
         try:
-            if self._shut or self._failure is not None or self._group is not None:
+            if self._shut or self.failed:
                 self._require_open()
             time = self._clock_us()
             batch, position = self._append(intent, time)
@@ -141,9 +141,8 @@ class BatchCommit:
 
     @property
     def failed(self) -> bool:
-        return self._failure is not None or (
-            self._group is not None and self._group.failure is not None
-        )
+        group = self._group
+        return self._failure is not None or (group is not None and group.failure is not None)
 
     def shut(self) -> None:
         """Wait for the commits under way, and let nobody in after them."""

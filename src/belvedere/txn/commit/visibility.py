@@ -53,11 +53,13 @@ class Visibility:
     def release(self, snapshot: Snapshot) -> None:
         with self.latch:
             self.open_count -= 1
-            batch = snapshot[0]
-            left = self._open.pop(batch) - 1
+            batch, opened = snapshot[0], self._open
+            left = opened[batch] - 1
             if left:
-                self._open[batch] = left
-            elif self.undo.entries:
+                opened[batch] = left
+                return
+            del opened[batch]
+            if self.undo.entries:
                 self._purge()
 
     def reader(self, snapshot: Snapshot) -> SnapshotReader:
@@ -125,7 +127,7 @@ class Visibility:
         self, changes: Sequence[RowChange], derived: Sequence[Write]
     ) -> list[tuple[bytes, bytes | None]]:
         """Old values of the keys about to be written."""
-        images = [(change.key, change.old) for change in changes]
+        images = [(key, old) for key, old, _, _ in changes]
         if derived:
             keys = [key for key, _ in derived]
             images += zip(keys, self.store.multi_get(keys), strict=True)
@@ -165,8 +167,9 @@ class Visibility:
         if failpoints.armed:
             failpoints.hit("publish.before")
         with self.latch:
-            while self._hidden and self._hidden[0].batch <= through.batch:
-                self.published = self._hidden.popleft()
+            hidden, batch = self._hidden, through[0]
+            while hidden and hidden[0][0] <= batch:
+                self.published = hidden.popleft()
             self._purge()
         if self._waiting:
             self._announce()
@@ -174,8 +177,9 @@ class Visibility:
             failpoints.hit("publish.after")
 
     def _purge(self) -> None:
-        floor = min(self._open, default=self.published.batch)
-        floor = min(floor, self.published.batch)
+        floor = self.published[0]
+        if self._open:
+            floor = min(floor, *self._open)
         if failpoints.armed and failpoints.planted("undo_purged_early"):
             floor = self.published.batch
         self.undo.purge(floor)

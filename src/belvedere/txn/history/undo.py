@@ -20,7 +20,7 @@ with the process.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
 from sortedcontainers import SortedList
@@ -44,9 +44,8 @@ class Entry(NamedTuple):
     old: bytes | Spilled | None
 
 
-class _Batch(NamedTuple):
-    batch: int
-    keys: tuple[bytes, ...]
+_Batch = tuple[int, tuple[bytes, ...]]
+"""Number and keys."""
 
 
 class UndoIndex:
@@ -75,12 +74,11 @@ class UndoIndex:
         return self._spilled
 
     def publish(
-        self, batch: int, position: int, images: Iterable[tuple[bytes, bytes | None]]
+        self, batch: int, position: int, images: Sequence[tuple[bytes, bytes | None]]
     ) -> None:
+        """Keep the old values of the keys that this batch is about to write, each once."""
         entries = self._entries
-        keys = []
         for key, old in images:
-            keys.append(key)
             entry = make(Entry, (batch, position, None if old is None else self._kept(old)))
             known = entries.get(key)
             if known is None:
@@ -88,20 +86,27 @@ class UndoIndex:
                 self._unsorted[key] = None
             else:
                 entries[key] = (*known, entry)
-        self._batches.append(_Batch(batch, tuple(keys)))
+        self._batches.append((batch, tuple([key for key, _ in images])))
 
     def withdraw(self, batch: int) -> None:
         """Take back the newest batch, whose write failed."""
-        last = self._batches.pop()
-        assert last.batch == batch
-        for key in last.keys:
+        number, keys = self._batches.pop()
+        assert number == batch
+        for key in keys:
             self._keep(key, 0, batch - 1)
 
     def purge(self, floor: int) -> None:
         """Forget the entries of batches at or below `floor`: nobody reads before it any more."""
-        while self._batches and self._batches[0].batch <= floor:
-            for key in self._batches.popleft().keys:
-                self._keep(key, floor + 1, None)
+        batches, entries = self._batches, self._entries
+        while batches and batches[0][0] <= floor:
+            for key in batches.popleft()[1]:
+                known = entries.get(key)
+                if known is not None and len(known) == 1 and known[0][0] <= floor:
+                    self._forget(known[0][2])
+                    del entries[key]
+                    self._unsorted.pop(key, None)
+                else:
+                    self._keep(key, floor + 1, None)
 
     def _keep(self, key: bytes, low: int, high: int | None) -> None:
         """Drop the key's entries outside low <= batch <= high."""
@@ -176,11 +181,12 @@ class UndoIndex:
         return old
 
     def _forget(self, old: bytes | Spilled | None) -> None:
-        if isinstance(old, Spilled):
+        if type(old) is bytes:
+            self._bytes -= len(old)
+        elif old is not None:
+            assert isinstance(old, Spilled)
             assert self._scratch is not None
             self._scratch.write([(old.id.to_bytes(8), None)])
-        elif old is not None:
-            self._bytes -= len(old)
 
     def close(self) -> None:
         if self._scratch is not None:
