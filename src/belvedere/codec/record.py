@@ -172,6 +172,11 @@ def record_position(data: bytes) -> int:
     return int.from_bytes(data[HASH_BYTES + 4 : HASH_BYTES + 12], "little")
 
 
+def change_count(data: bytes) -> int:
+    """How many changes a record says that it has."""
+    return int.from_bytes(data[HEADER_BYTES - 4 : HEADER_BYTES], "little")
+
+
 def decode_record(data: bytes, position: int | None = None) -> Record:
     """A record from its bytes, checked. `position` is the one its key says, when it is known."""
     if len(data) < HEADER_BYTES:

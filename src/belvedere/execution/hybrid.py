@@ -111,6 +111,21 @@ def lower_hybrid(
     return compile_with(catalog, node, split.part, wrap)
 
 
+def in_one_statement(
+    catalog: Catalog, node: n.Node, engine: DuckEngine, run: Run
+) -> Iterator[Row] | str:
+    """The rows of a plan by DuckDB alone, or why it has no exact form there. Unsupported when
+    DuckDB fails on values."""
+    report = Report()
+    made = _Split(catalog, engine, run, report).part(node)
+    if made is None:
+        return report.reasons[0] if report.reasons else "it gains nothing from DuckDB"
+    found = made(run)
+    if report.notes:
+        raise Unsupported("these values in DuckDB", detail=report.notes[0])
+    return found
+
+
 def _is_columnar(node: n.Scan) -> bool:
     """Whether a scan can be handed over as columns, without making rows first."""
     kinds = (paths.AccessKind.FULL, paths.AccessKind.RANGE, paths.AccessKind.PREFIX)

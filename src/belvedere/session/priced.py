@@ -38,7 +38,17 @@ def view_lines(session: Session, statement: d.MaintainView | d.CreateMaterialize
     view = catalog.expect(View, name.name, name.schema or "public")
     compiled = keeper.compiled(catalog, view)
     head = f"view {name.name} is {view.maintenance.value}{_form(view.options)}"
-    return [head, *explained(catalog, compiled), *_helpers(catalog, view)]
+    batches = _batches(session, catalog, view)
+    return [head, *explained(catalog, compiled), *_helpers(catalog, view), *batches]
+
+
+def _batches(session: Session, catalog: Catalog, view: View) -> Iterator[str]:
+    """Who works out the batches of a deferred view, by size; and who did the last one, and why."""
+    if view.maintenance is Maintenance.DEFERRED:
+        keeper, upkeep = session.host.keeper, session.host.deferred.of(view)
+        yield keeper.tiers.explained(view, keeper.maintainer(catalog, view))
+        if upkeep.evaluated is not None:
+            yield f"last batch: {upkeep.evaluated}"
 
 
 def _form(options: dict[str, str]) -> str:

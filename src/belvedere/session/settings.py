@@ -20,6 +20,7 @@ from belvedere.execution.choose import Tier
 from belvedere.plan.values.datetimes import format_offset, session_zone_named, zone_text
 from belvedere.session.freshness import parse_freshness
 from belvedere.txn.border import READ_COMMITTED, SERIALIZABLE, SNAPSHOT, Isolation
+from belvedere.views.tiers import Way
 
 _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
@@ -75,6 +76,14 @@ def one_of(what: str, known: dict[str, Any], text: str) -> Any:
 
 def _tier(text: str) -> Tier:
     found: Tier = one_of("tier", {tier.value: tier for tier in Tier}, text)
+    return found
+
+
+def _maintenance_tier(text: str) -> Way | None:
+    """Who works out the batches of deferred views: a setting of all sessions of the open store."""
+    found: Way | None = one_of(
+        "maintenance tier", {"auto": None, **{way.value: way for way in Way}}, text
+    )
     return found
 
 
@@ -152,6 +161,12 @@ SETTINGS = {
         Setting("transaction_read_only", "off", boolean, "of this transaction"),
         Setting("search_path", '"$user", public', _names, "where unqualified names are looked up"),
         Setting("maintenance_share", "1", _share, "how much of the time deferred views may take"),
+        Setting(
+            "maintenance_tier",
+            "auto",
+            _maintenance_tier,
+            "who works out deferred views: python, duckdb, refill or auto",
+        ),
         Setting("application_name", "", str, "the name the client gave itself"),
         Setting("timezone", "UTC", _time_zone, "of TIMESTAMP WITH TIME ZONE"),
         Setting("datestyle", "ISO, MDY", _only("ISO, MDY", "ISO"), "how dates are written"),

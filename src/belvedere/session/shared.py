@@ -32,6 +32,7 @@ from belvedere.txn.border import (
     Published,
     Reader,
 )
+from belvedere.txn.commit.swap import Swaps
 from belvedere.txn.locks import LockTable
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
@@ -57,6 +58,7 @@ class Host(Protocol):
     visibility: Published
     locks: LockTable
     log: ChangeLog
+    swaps: Swaps | None
 
     @property
     def catalog(self) -> Catalog: ...
@@ -124,6 +126,7 @@ class Shared:
         self.answering: tuple[Rule, ...] = (by_index,)  # rules by which views answer queries
         self._published: tuple[object, Reader] | None = None
         self.table_statistics = TableStatistics(host, self.newest_reader)
+        host.keeper.tiers.attach(self.engine, self.size_of)
 
     def _copies(self) -> Copies:
         from belvedere.execution.duck.copies import Budget, Copies  # heavy
@@ -157,6 +160,7 @@ class Shared:
         self.plans.drop(entry)
 
     def close(self) -> None:
+        self.host.keeper.tiers.engine = None
         self.engine.close()
 
 

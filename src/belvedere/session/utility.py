@@ -154,16 +154,15 @@ def _lock_table(session: Session, statement: s.LockTable, _: Sequence[Any]) -> R
 
 # -- settings --------------------------------------------------------------------------------------
 
-SHARE = "maintenance_share"
-"""A setting of the open store, not of the session alone."""
+SHARE, MAINTENANCE_TIER = "maintenance_share", "maintenance_tier"
+"""Settings of the open store, not of the session alone."""
 
 
 def _set(session: Session, statement: s.SetVariable, _: Sequence[Any]) -> Result:
     session.settings.set(statement.name, statement.value, local=statement.local)
     if session.transactions.open is None:
         session.settings.ended(committed=not statement.local)
-    if statement.name.lower() == SHARE:
-        session.host.maintenance_share = session.settings.get(SHARE)
+    _tell_store(session, statement.name.lower())
     return Result("SET")
 
 
@@ -171,9 +170,15 @@ def _reset(session: Session, statement: s.ResetVariable, _: Sequence[Any]) -> Re
     session.settings.reset(statement.name)
     if session.transactions.open is None:
         session.settings.ended(committed=True)
-    if statement.name.lower() == SHARE:
-        session.host.maintenance_share = session.settings.get(SHARE)
+    _tell_store(session, statement.name.lower())
     return Result("RESET")
+
+
+def _tell_store(session: Session, name: str) -> None:
+    if name in (SHARE, "all"):
+        session.host.maintenance_share = session.settings.get(SHARE)
+    if name in (MAINTENANCE_TIER, "all"):
+        session.host.keeper.tiers.wanted = session.settings.get(MAINTENANCE_TIER)
 
 
 def _show(session: Session, statement: s.ShowVariable, _: Sequence[Any]) -> Result:

@@ -8,6 +8,7 @@
 | rows, entries, bytes | what it shows, and what is stored of it |
 | changes, cost_us | changes it has taken in since the store was opened; time of each. For an
   immediate view the last commits are worked out once more, without writing, to see |
+| last_batch | who worked out its last batch, and why (`views.tiers`) |
 | auxiliaries | indexes and views that are kept for it |
 | owner | who maintains the group, when it is not the worker |
 | last_verify, error | what VERIFY said last; why it does not move |
@@ -27,7 +28,7 @@ from belvedere.plan.fields import Field
 from belvedere.txn.transaction import Transaction
 from belvedere.types import BIGINT, DOUBLE, TEXT, Row
 from belvedere.views import claim
-from belvedere.views.group import Recorder
+from belvedere.views.additions import Recorder
 from belvedere.views.pending import required_position
 from belvedere.views.schedule import MAX_LAG, REFRESH_EVERY
 from belvedere.views.window import Window, state_before
@@ -55,6 +56,7 @@ FIELDS = (
     Field("bytes", BIGINT),
     Field("changes", BIGINT),
     Field("cost_us", DOUBLE),
+    Field("last_batch", TEXT),
     Field("auxiliaries", TEXT),
     Field("owner", TEXT),
     Field("last_verify", TEXT),
@@ -82,6 +84,7 @@ def rows(session: Session) -> Iterator[Row]:
                 _shown(session, reader, view) if ready else None,
                 *host.stored_size(view),
                 *_costs(session, reader, view),
+                host.deferred.of(view).evaluated,
                 _auxiliaries(reader.catalog, view),
                 _owner(reader, view),
                 host.deferred.verified.get(view.id),

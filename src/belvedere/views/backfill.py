@@ -25,8 +25,8 @@ from belvedere.catalog.relation import compiled_table
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.border import CommitProtocol, Get, Reader
 from belvedere.txn.commit.batch import DerivedRows
-from belvedere.views.group import Keeps, Recorder, state_rows
-from belvedere.views.keep import Nothing
+from belvedere.views.additions import Nothing, Recorder, state_rows
+from belvedere.views.group import Keeps
 from belvedere.views.maintain import Maintainer
 from belvedere.views.quick import Remembered
 from belvedere.views.summing import Sums

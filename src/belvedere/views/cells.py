@@ -33,10 +33,10 @@ from belvedere.txn.row.layout import RowWrite
 from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.row.reader import RowWriter, whole
 from belvedere.txn.transaction import Transaction
+from belvedere.views.additions import Nothing, Recorder
 from belvedere.views.backfill import Build, Watched
 from belvedere.views.flip import Flip
-from belvedere.views.group import Recorder
-from belvedere.views.keep import Keeper, Nothing
+from belvedere.views.keep import Keeper
 from belvedere.views.maintain import Maintainer
 from belvedere.views.rekey import CompileExpression, RekeyParticipant
 from belvedere.views.stream import OPTION

@@ -227,6 +227,9 @@ class Deferred:
                 self._troubles.pop(view.id, None)
                 self._errors.pop(view.id, None)
                 self.of(view).note(batch.changes, batch.seconds.get(view.id, 0.0), lag)
+                choice = batch.choices.get(view.id)
+                if choice is not None:
+                    self.of(view).evaluated = f"{choice.way}: {choice.reason}"
 
         if written:
             with self._moved:

@@ -13,6 +13,7 @@ beside the group, until what fails is gone.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
@@ -20,17 +21,17 @@ from typing import NamedTuple, Protocol
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import State, View
-from belvedere.catalog.relation import compiled_view
-from belvedere.codec import accumulator
 from belvedere.errors import Error, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import ChangeLog, CommitProtocol, ParticipantsFor, Reader, RowChange
 from belvedere.views import claim
+from belvedere.views.additions import Recorder, state_rows
 from belvedere.views.collecting import uncollected
 from belvedere.views.maintain import Maintainer
 from belvedere.views.stream import Addition, stream_writes
+from belvedere.views.tiers import Choice, Tiers, Way
 from belvedere.views.watermarks import members, views_of, watermark, watermark_write
-from belvedere.views.window import Window, state_before
+from belvedere.views.window import Peeked, Window, state_before
 
 POSITIONS_MAX = 100_000
 """A batch of views that need no other rows is not longer than this."""
@@ -41,6 +42,7 @@ class Keeps(Protocol):
 
     indexes: ParticipantsFor
     repairs: int
+    tiers: Tiers
 
     def maintainer(self, catalog: Catalog, view: View) -> Maintainer: ...
 
@@ -57,7 +59,8 @@ class Unit(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A unit's batch, worked out: what each view adds, and which ones failed."""
+    """A unit's batch, worked out: what each view adds, which ones failed, and who worked it
+    out."""
 
     unit: Unit
     end: int
@@ -68,6 +71,7 @@ class Batch(NamedTuple):
     seconds: dict[int, float]
     changes: int
     repairs: int
+    choices: dict[int, Choice]
 
 
 def unit_of(reader: Reader, view: View) -> Unit | None:
@@ -104,11 +108,16 @@ def work_out(
     reading = [view for view in views if _reads_state(maintainers[view.id])]
     after = min(unit.start for unit in behind)
     through = reader.position
+    records = Peeked(log.read_bytes(after, through))
+    refilled = _all_refilled(keeper, reader, behind, maintainers, records)
+    if refilled is not None:
+        yield from refilled
+        return
     if not reading:
         through = min(through, after + POSITIONS_MAX)
     relations = frozenset(r for view in views for r in view.inputs)
     starts = [unit.start for unit in behind if unit.start < through]
-    window = Window(log.read_bytes(after, through), starts, through, relations)
+    window = Window(records.until(through), starts, through, relations)
     looked_at = frozenset(r for view in reading for r in view.inputs)
     befores: dict[int, Reader] = {}
     for unit in behind:
@@ -125,6 +134,36 @@ def work_out(
         for view in unit.views:
             work.of_view(view, maintainers[view.id], stretch.of(frozenset(view.inputs)))
         yield work.batch(stretch.logged)
+
+
+def _all_refilled(
+    keeper: Keeps,
+    reader: Reader,
+    units: Sequence[Unit],
+    maintainers: dict[int, Maintainer | Error],
+    records: Peeked,
+) -> list[Batch] | None:
+    """Batches that compute all views of the units anew, where that is cheaper than to decode the
+    log; None where it is not, or cannot be."""
+    tiers = keeper.tiers
+    least = tiers.refills_at_least
+    if any(isinstance(one, Error) for one in maintainers.values()) or not records.has(least):
+        return None
+    views = [(view, maintainers[view.id]) for unit in units for view in unit.views]
+    wanted = [tiers.refills_from(view, m) for view, m in views if isinstance(m, Maintainer)]
+    if not records.has(max(wanted, default=math.inf)):
+        return None
+    choice = Choice(Way.REFILL, f"at least {records.counted} changes, not decoded")
+    batches = []
+    for unit in units:
+        work = _Work(keeper, reader, reader, unit, reader.position)
+        for view in unit.views:
+            maintainer = maintainers[view.id]
+            assert isinstance(maintainer, Maintainer)
+            if not work.refill(view, maintainer, choice):
+                return None
+        batches.append(work.batch(records.counted))
+    return batches
 
 
 def _maintainer(keeper: Keeps, catalog: Catalog, view: View) -> Maintainer | Error:
@@ -147,6 +186,7 @@ class _Work:
 
     def __init__(self, keeper: Keeps, reader: Reader, before: Reader, unit: Unit, end: int) -> None:
         self._repairs = keeper.repairs
+        self._tiers = keeper.tiers
         self._reader = reader
         self._before = before
         self._unit = unit
@@ -154,6 +194,16 @@ class _Work:
         self._additions: list[Addition] = []
         self._failures: dict[int, Error] = {}
         self._seconds: dict[int, float] = {}
+        self._choices: dict[int, Choice] = {}
+
+    def refill(self, view: View, maintainer: Maintainer, choice: Choice) -> bool:
+        recorder, started = Recorder(), time.perf_counter()
+        if self._tiers.refill(view, maintainer, self._reader, recorder) is not None:
+            return False
+        self._additions += recorder.additions
+        self._seconds[view.id] = time.perf_counter() - started
+        self._choices[view.id] = choice
+        return True
 
     def of_view(
         self, view: View, maintainer: Maintainer | Error, changes: Sequence[RowChange]
@@ -169,8 +219,15 @@ class _Work:
         recorder = Recorder()
         started = time.perf_counter()
         try:
-            after = self._reader if self._before is not self._reader else None
-            maintainer.writes(changes, self._before, recorder, after=after)
+            self._choices[view.id] = self._tiers.work_out(
+                view,
+                maintainer,
+                changes,
+                self._before,
+                self._reader,
+                recorder,
+                at_end=self._end == self._reader.position,
+            )
             self._additions += recorder.additions
         except Error as error:
             self._failures[view.id] = error
@@ -191,33 +248,8 @@ class _Work:
             self._seconds,
             changes,
             self._repairs,
+            self._choices,
         )
-
-
-class Recorder:
-    """A Writer that remembers additions, to be made later."""
-
-    def __init__(self) -> None:
-        self.additions: list[Addition] = []
-
-    def put(self, key: bytes, value: bytes) -> None:
-        raise AssertionError("a view only adds")
-
-    def delete(self, key: bytes) -> None:
-        raise AssertionError("a view only adds")
-
-    def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
-        self.additions.append((key, payload, amounts))
-
-
-def state_rows(reader: Reader, additions: Sequence[Addition]) -> list[Write]:
-    """State rows once these additions are made to what `reader` shows."""
-    stored = reader.multi_get([key for key, _, _ in additions])
-    rows: dict[bytes, bytes | None] = {}
-    add = accumulator.add
-    for (key, payload, amounts), state in zip(additions, stored, strict=True):
-        rows[key] = add(rows.get(key, state), payload, amounts)
-    return list(rows.items())
 
 
 # -- applying --------------------------------------------------------------------------------------
@@ -321,20 +353,3 @@ def catch_up(
     for batch in batches:
         applied(batch, apply_batch(commits, keeper, batch))
     return bool(batches)
-
-
-def differences(
-    reader: Reader, view: View, wanted: dict[bytes, bytes | None]
-) -> Iterator[Addition]:
-    """What has to be added to the stored state of a view to make it the wanted one."""
-    stored = compiled_view(reader.catalog, view.id)
-    for batch in reader.scan(stored.start, stored.end):
-        for key, value in batch:
-            payload, there = accumulator.decode(value)
-            state = wanted.pop(key, None)
-            goal = (0,) * len(there) if state is None else accumulator.decode(state)[1]
-            if goal != there:
-                yield key, payload, tuple([new - old for new, old in zip(goal, there)])
-    for key, state in wanted.items():
-        if state is not None:
-            yield key, *accumulator.decode(state)

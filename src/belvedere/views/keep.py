@@ -9,7 +9,7 @@ first transaction that maintains it (`views.flip`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import NamedTuple, cast
 
@@ -25,15 +25,16 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.txn.border import ChangeLog, CommitProtocol, Participant, ParticipantsFor, Reader
 from belvedere.txn.commit.batch import DerivedRows
+from belvedere.views.additions import Nothing, differences
 from belvedere.views.auxiliary import Auxiliary
 from belvedere.views.compile import Compiled, compile_auxiliary, compile_view
 from belvedere.views.delta import Wish
 from belvedere.views.flip import Flip
 from belvedere.views.form import form_of
-from belvedere.views.group import differences
 from belvedere.views.kept import Found, Kept
 from belvedere.views.maintain import Maintainer
 from belvedere.views.stream import OPTION, Noting, stream_writes
+from belvedere.views.tiers import Tiers
 from belvedere.views.tree import inputs_of
 from belvedere.views.unique import UNIQUE, Unique
 from belvedere.views.watermarks import follows_log, position_of
@@ -103,6 +104,7 @@ class Keeper:
         self.repairs = 0
         self._known: dict[int, _Ready] = {}
         self._read: dict[int, _Read] = {}
+        self.tiers = Tiers()
 
     def compiled(self, catalog: Catalog, view: View) -> Compiled:
         return self._reading(catalog, view).compiled
@@ -358,23 +360,3 @@ def _require_same_form(view: View, compiled: Compiled) -> None:
             hint="drop the view and create it again",
             name=view.name,
         )
-
-
-class Nothing:
-    """A reader of an empty state: what a backfill adds to."""
-
-    def __init__(self, catalog: Catalog) -> None:
-        self.catalog = catalog
-        self.position = 0
-
-    def get(self, key: bytes) -> None:
-        return None
-
-    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return [None] * len(keys)
-
-    def scan(self, start: bytes, end: bytes, **_: object) -> Iterator[list[tuple[bytes, bytes]]]:
-        return iter(())
-
-    def scan_values(self, start: bytes, end: bytes, **_: object) -> Iterator[list[bytes]]:
-        return iter(())

@@ -59,6 +59,7 @@ class Upkeep:
     changes: int = 0
     seconds: float = 0.0
     batches: int = 0
+    evaluated: str | None = None  # who worked out the last batch, and why
     lags: deque[float] = field(default_factory=lambda: deque(maxlen=LAGS_MAX))
 
     def note(self, changes: int, seconds: float, lag_s: float) -> None:

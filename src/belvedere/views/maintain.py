@@ -9,6 +9,7 @@ column the view uses adds nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
@@ -19,9 +20,10 @@ from belvedere.txn.border import Alone, Get, LockRequest, ParticipantsFor, Reade
 from belvedere.views.compile import Compiled
 from belvedere.views.grouping import entries, entry_function
 from belvedere.views.kept import Kept
+from belvedere.views.large import Large
 from belvedere.views.quick import Quick, Remembered
 from belvedere.views.single import single_function
-from belvedere.views.source import Step, Weighted
+from belvedere.views.source import Derived, Step, Weighted
 from belvedere.views.sources import source_of
 from belvedere.views.summing import Sums, adder, change_adder
 
@@ -52,6 +54,8 @@ class Maintainer:
         self._add_up = adder(view.amounts)
         self._add_changes = change_adder(view.amounts)
         self._indexes = indexes
+        self.tree = compiled.tree
+        self._compiled = compiled
         self._emptied: set[bytes] = set()  # by the planted bug `view_group_stays_gone` alone
 
     # -- as a participant ---------------------------------------------------------------------
@@ -72,7 +76,15 @@ class Maintainer:
     ) -> None:
         """Add what the changes add; `reader` shows the state before them, `after`, where it is
         known already, the state after them."""
-        sums = self._sums(changes, reader, after)
+        self._write(self._sums(changes, reader, after, None), reader, writer)
+
+    def writes_beside(
+        self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: Derived
+    ) -> None:
+        """The same, among other auxiliary views of a step."""
+        self._write(self._sums(changes, reader, None, derived), reader, writer)
+
+    def _write(self, sums: Sums, reader: Reader, writer: Writer) -> None:
         if failpoints.armed and failpoints.planted("view_group_stays_gone"):
             sums = self._without_returning(sums, reader)
         self.write_sums(sums, writer)
@@ -112,6 +124,15 @@ class Maintainer:
         self._add_up(sums, entries(self._entry_of, rows))
         self.write_sums(sums, writer)
 
+    @cached_property
+    def large(self) -> Large:
+        """How DuckDB works out large batches."""
+        return Large(self._catalog, self._compiled)
+
+    def takes_singly(self, changes: Sequence[RowChange]) -> bool:
+        """Whether each change adds by itself: no two tables of one join change."""
+        return self._quick.covers(changes)
+
     @property
     def table(self) -> int | None:
         """The table whose rows, each by itself, make the view; None where it takes more."""
@@ -138,7 +159,13 @@ class Maintainer:
         """The delta itself, before it is grouped: for people."""
         return self._source.delta(Step(changes, reader, self._indexes))
 
-    def _sums(self, changes: Sequence[RowChange], reader: Reader, after: Reader | None) -> Sums:
+    def _sums(
+        self,
+        changes: Sequence[RowChange],
+        reader: Reader,
+        after: Reader | None,
+        derived: Derived | None,
+    ) -> Sums:
         """What the changes add to each group."""
         sums: Sums = {}
         if self._quick.covers(changes):
@@ -150,7 +177,7 @@ class Maintainer:
                 for leg in self._quick.legs.get(prefix, ()):
                     self._add_changes(sums, leg, mine, get)
             return sums
-        step = Step(changes, reader, self._indexes, after)
+        step = Step(changes, reader, self._indexes, after, derived)
         self._add_up(sums, entries(self._entry_of, self._source.delta(step)))
         return sums
 

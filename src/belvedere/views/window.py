@@ -7,14 +7,18 @@ at one position share one stretch, and views over the same tables the very list 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
 
 from belvedere.codec import keyspace
-from belvedere.codec.record import PlainChange, decode_record
+from belvedere.codec.record import PlainChange, change_count, decode_record, record_position
 from belvedere.codec.record_single import single_change
 from belvedere.txn.border import ParticipantsFor, Reader, RowChange, make
-from belvedere.txn.commit.batch import DerivedRows
-from belvedere.txn.history.readers import OverlayReader
+from belvedere.views.source import Derived
+
+PEEKED_BYTES_MAX = 256 * 2**20
+"""So much of the log is looked at before it is decoded, at most."""
 
 _Net = dict[int, dict[bytes, RowChange]]
 """By relation and whole key. A row that came back to what it was is still in it."""
@@ -78,6 +82,39 @@ class Window:
         return known
 
 
+class Peeked:
+    """Records of the log, some of which were looked at before they are decoded: how many changes
+    are in them says its head."""
+
+    def __init__(self, batches: Iterable[list[bytes]]) -> None:
+        self._batches = iter(batches)
+        self._seen: list[list[bytes]] = []
+        self.counted = 0
+
+    def has(self, changes: float) -> bool:
+        """Whether there are so many changes. No more is read than it takes to say so."""
+        if changes == math.inf:
+            return False
+        size = 0
+        while self.counted < changes and size < PEEKED_BYTES_MAX:
+            batch = next(self._batches, None)
+            if batch is None:
+                break
+            self._seen.append(batch)
+            self.counted += sum(map(change_count, batch))
+            size += sum(map(len, batch))
+        return self.counted >= changes
+
+    def until(self, position: int) -> Iterator[list[bytes]]:
+        """All the records up to a position."""
+        for batch in itertools.chain(self._seen, self._batches):
+            if record_position(batch[-1]) <= position:
+                yield batch
+                continue
+            yield [data for data in batch if record_position(data) <= position]
+            return
+
+
 def _changes(data: bytes) -> tuple[int, Iterable[PlainChange]]:
     """The position of a record, and its changes."""
     found = single_change(data)
@@ -132,10 +169,5 @@ def consolidated(
 
 def state_before(reader: Reader, changes: Sequence[RowChange], indexes: ParticipantsFor) -> Reader:
     """The tables and their indexes as they were before these changes, which `reader` shows done."""
-    overlay: dict[bytes, bytes | None] = {change.key: change.old for change in changes}
     undone = [RowChange(change.key, change.new, change.old) for change in changes]
-    writer = DerivedRows(reader)
-    for participant in indexes(reader.catalog, frozenset(c.relation for c in undone)):
-        participant.writes(undone, reader, writer)
-    overlay.update(writer.writes())
-    return OverlayReader(reader, overlay, reader.position, reader.catalog)
+    return Derived(undone, reader).state(indexes)

@@ -5,7 +5,8 @@ what the log still has for it; the query by Python operators; the query by DuckD
 PostgreSQL, which gets the same statements; and inside some transactions, before they end, view and
 query as that transaction sees them. At every tenth step the stored state of all views is compared
 with one that is made anew. Between, deferred views are caught up at random, so the log is cut
-anywhere. The store is in memory, on RocksDB, or the memory double of one with row-atomic cells.
+anywhere; by the seed of the case their batches are worked out in Python, by sums in DuckDB, by
+computing the view anew in DuckDB, or as it comes. The store is in memory, on RocksDB, or the memory double of one with row-atomic cells.
 """
 
 from __future__ import annotations
@@ -102,6 +103,7 @@ def open_manual(store: str = MEMORY) -> Iterator[Database]:
         yield stack.enter_context(db)
 
 
+TIERS = ("duckdb", "refill", "python", "auto")
 FORMS = {"local": "placement = 'local'", "colocated": "join = 'colocated'"}
 
 
@@ -140,6 +142,8 @@ class Law:
     def _open(self, db: Database, shared: Shared) -> None:
         self._db = db
         self._writer = Session(shared)
+        tier = TIERS[self._case.seed % len(TIERS)]
+        self._writer.execute(f"SET maintenance_tier = {tier}")
         self._direct = Session(shared)
         self._direct.execute("SET tier = direct")
         self._duck = Session(shared)

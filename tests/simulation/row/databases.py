@@ -33,7 +33,7 @@ from belvedere.txn.row.node import Settings
 from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.transaction import Transaction
 from belvedere.types import TEXT
-from belvedere.views.group import differences
+from belvedere.views.additions import differences
 from belvedere.views.keep import Nothing
 from tests.simulation.row.turns import Actor, TurnedCells, Turns
 from tests.txn.shop import (

@@ -6,7 +6,7 @@ Scans of the primary key turn encoded rows into columns without a Python loop; e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,6 +16,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import arrow_type, rows_to_arrow
+from belvedere.codec.rows import RowLayout
 from belvedere.execution.direct.access import ranges_of
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.context import Context
@@ -26,6 +27,7 @@ from belvedere.plan import nodes as n
 from belvedere.types import Kind, SqlType
 
 SCAN_BATCH_ROWS = 20_000
+GIVEN_BATCH_ROWS = 100_000
 
 Read = Callable[[Run], pa.Table]
 
@@ -49,9 +51,43 @@ def compile_leaf(catalog: Catalog, node: n.Node) -> Leaf:
                 whole = node.access.kind is paths.AccessKind.FULL and not node.access.ordered
                 relation = node.relation if whole and not node.access.reverse else None
                 return Leaf(name, _scanned(catalog, node), relation, node.slots)
-    rows = compile_plan(catalog, node)
     types = [field.type for field in node.fields]
+    if isinstance(node, n.Changes):
+        return Leaf(name, lambda run: _given(run.deltas[node.relation], types))
+    rows = compile_plan(catalog, node)
     return Leaf(name, lambda run: _fitting(run.memory.hold(rows(run)), types))
+
+
+@dataclass(frozen=True, slots=True)
+class Encoded(Sequence[Any]):
+    """Rows for a Changes leaf as they are stored: columns are made of them without a loop."""
+
+    layout: RowLayout
+    slots: tuple[int, ...]
+    values: list[bytes]
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __getitem__(self, at: Any) -> Any:
+        project = self.layout.projector(self.slots)
+        found = self.values[at]
+        return [project(one) for one in found] if isinstance(at, slice) else project(found)
+
+    def table(self) -> pa.Table:
+        names, size = [f"c{i}" for i in range(len(self.slots))], GIVEN_BATCH_ROWS
+        parts = [self.values[at : at + size] for at in range(0, len(self.values), size)]
+        if not names:
+            return pa.table({"nothing": pa.array([1] * len(self.values), pa.int32())})
+        return pa.Table.from_batches(
+            [rows_to_arrow(self.layout, part, self.slots, names) for part in parts]
+        )
+
+
+def _given(rows: Sequence[Any], types: list[SqlType]) -> pa.Table:
+    if isinstance(rows, Encoded) and rows.values:
+        return rows.table()
+    return _fitting(list(rows), types)
 
 
 def _fitting(rows: list[Any], types: list[SqlType]) -> pa.Table:

@@ -142,7 +142,7 @@ class Lowering:
                 name, types = self.ctes[node.cte]
                 alias = self.name()
                 return selected(Parts(columns_of(alias, types), f"{name} AS {alias}"))
-            case n.VirtualScan():
+            case n.VirtualScan() | n.Changes():
                 return self.leaf(node)
             case n.TableFunction() if dependence_of(node).nearest is None:
                 return self.leaf(node)

@@ -1,0 +1,76 @@
+"""What is added to the stored state of views: remembered, made, or found by comparing states."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
+from belvedere.catalog.relation import compiled_view
+from belvedere.codec import accumulator
+from belvedere.kv.batch import Write
+from belvedere.txn.border import Reader
+from belvedere.views.stream import Addition
+
+
+class Recorder:
+    """A Writer that remembers additions, to be made later."""
+
+    def __init__(self) -> None:
+        self.additions: list[Addition] = []
+
+    def put(self, key: bytes, value: bytes) -> None:
+        raise AssertionError("a view only adds")
+
+    def delete(self, key: bytes) -> None:
+        raise AssertionError("a view only adds")
+
+    def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
+        self.additions.append((key, payload, amounts))
+
+
+class Nothing:
+    """A reader of an empty state: what a backfill adds to."""
+
+    def __init__(self, catalog: Catalog) -> None:
+        self.catalog = catalog
+        self.position = 0
+
+    def get(self, key: bytes) -> None:
+        return None
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return [None] * len(keys)
+
+    def scan(self, start: bytes, end: bytes, **_: object) -> Iterator[list[tuple[bytes, bytes]]]:
+        return iter(())
+
+    def scan_values(self, start: bytes, end: bytes, **_: object) -> Iterator[list[bytes]]:
+        return iter(())
+
+
+def state_rows(reader: Reader, additions: Sequence[Addition]) -> list[Write]:
+    """State rows once these additions are made to what `reader` shows."""
+    stored = reader.multi_get([key for key, _, _ in additions])
+    rows: dict[bytes, bytes | None] = {}
+    add = accumulator.add
+    for (key, payload, amounts), state in zip(additions, stored, strict=True):
+        rows[key] = add(rows.get(key, state), payload, amounts)
+    return list(rows.items())
+
+
+def differences(
+    reader: Reader, view: View, wanted: dict[bytes, bytes | None]
+) -> Iterator[Addition]:
+    """What has to be added to the stored state of a view to make it the wanted one."""
+    stored = compiled_view(reader.catalog, view.id)
+    for batch in reader.scan(stored.start, stored.end):
+        for key, value in batch:
+            payload, there = accumulator.decode(value)
+            state = wanted.pop(key, None)
+            goal = (0,) * len(there) if state is None else accumulator.decode(state)[1]
+            if goal != there:
+                yield key, payload, tuple([new - old for new, old in zip(goal, there)])
+    for key, state in wanted.items():
+        if state is not None:
+            yield key, *accumulator.decode(state)

@@ -1,0 +1,265 @@
+"""What a large batch does to a view, by DuckDB: the same sums as the Python operators, made of
+columns instead of rows.
+
+    summed     the old rows of the batch and the new ones are a table each, and what they add to the
+               groups is one GROUP BY over each: sums of the new minus sums of the old
+    refilled   the whole view is computed at the position the batch ends at, and compared with what
+               is stored; the difference is what the batch adds, whatever the batch was
+
+Both give exactly what Python gives, or are refused with a reason: floats are added up exactly in
+Python only, ties are broken there, and what DuckDB has no exact form of, or fails on, stays there
+too. A view that has no exact form is not asked again until its definition is compiled anew; one
+whose values DuckDB fails on is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_table
+from belvedere.errors import Error
+from belvedere.execution.direct.dependence import walk
+from belvedere.execution.duck.engine import DuckEngine
+from belvedere.execution.run import Interrupt, Run
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.plan.fields import Field
+from belvedere.plan.functions.function import Function, Volatility
+from belvedere.plan.functions.registry import resolve
+from belvedere.plan.values.decimals import EXACT
+from belvedere.txn.border import Reader, RowChange
+from belvedere.types import Kind, Row
+from belvedere.views.compile import Compiled
+from belvedere.views.core import Branch
+from belvedere.views.delta import changes_leaf
+from belvedere.views.linear import FLOATS, INTEGERS, Group, scale_of
+from belvedere.views.source import ENVIRONMENT, NO_SERVICES
+from belvedere.views.summing import Sums
+from belvedere.views.total import leaves_open
+from belvedere.views.tree import Core
+
+_EXACT_OF_FLOATS = frozenset(("+", "-", "*", "/", "abs"))
+"""Functions of floats that everybody answers alike."""
+
+_FLOATS_OF = frozenset((*FLOATS, *INTEGERS))
+"""Casts among these are exact, or rounded in one way."""
+
+_NUMERICS = 3
+"""Amounts of a NUMERIC sum: values, units, NaN."""
+
+
+class _Amount(NamedTuple):
+    """A column of the aggregation: how many digits of its values are behind the point."""
+
+    call: e.AggregateCall
+    scale: int = 0
+
+
+class _Side(NamedTuple):
+    """A branch whose leaf `number`, of this table, is the batch's rows."""
+
+    relation: int
+    slots: tuple[int, ...]
+    number: int
+    plan: n.Node
+
+
+class Large:
+    """One view. `refused` is why its batches stay in Python."""
+
+    def __init__(self, catalog: Catalog, compiled: Compiled) -> None:
+        self._catalog = catalog
+        self._tree = compiled.tree
+        self._group = compiled.group
+        self._amounts: list[_Amount | None] = []
+        self.refused = _refusal(compiled)
+        if self.refused is None and self._group is not None:
+            self._amounts = _amounts(self._group)
+        self._sides: list[_Side] | None = None
+
+    @property
+    def sums(self) -> bool:
+        """Whether what it takes of single rows can be added up by groups."""
+        return self.refused is None and self._group is not None and isinstance(self._tree, Core)
+
+    # -- the two ways -------------------------------------------------------------------------
+
+    def summed(
+        self, engine: DuckEngine, changes: Sequence[RowChange], reader: Reader
+    ) -> Sums | str:
+        """What these changes add, or why not. Each is of a table that no other changed one is
+        joined with, so that `reader` may show the others before or after them."""
+        from belvedere.execution.duck.leaves import Encoded  # heavy
+
+        sums: Sums = {}
+        for side in self._all_sides():
+            mine = [change for change in changes if change.relation == side.relation]
+            layout = compiled_table(self._catalog, side.relation).layout
+            for weight, some in ((-1, [one.old for one in mine]), (1, [one.new for one in mine])):
+                values = [value for value in some if value is not None]
+                given = Encoded(layout, side.slots, values)
+                if values:
+                    leaves = {changes_leaf(side.number): given}
+                    refused = self._add(engine, sums, side.plan, reader, leaves, weight)
+                    if refused is not None:
+                        return refused
+        return sums
+
+    def whole(self, engine: DuckEngine, reader: Reader) -> Sums | str:
+        """All that is added to an empty view, or why not."""
+        sums: Sums = {}
+        refused = self._add(engine, sums, self._grouped(self._tree.plan), reader, {}, 1)
+        return sums if refused is None else refused
+
+    def _add(
+        self,
+        engine: DuckEngine,
+        sums: Sums,
+        plan: n.Node,
+        reader: Reader,
+        given: Mapping[int, Sequence[Row]],
+        weight: int,
+    ) -> str | None:
+        from belvedere.execution.hybrid import in_one_statement  # heavy
+
+        run = Run(reader, (), ENVIRONMENT, NO_SERVICES, Interrupt())
+        run.deltas = given
+        try:
+            found = in_one_statement(self._catalog, plan, engine, run)
+        except Error as error:  # of values: Python decides whether it is one
+            return str(error)
+        if isinstance(found, str):
+            self.refused = found
+            return found
+        for stored, amounts in self._entries(found):
+            known = sums.get(stored)
+            if known is None:
+                sums[stored] = [weight * one for one in amounts]
+            else:
+                known[:] = [one + weight * other for one, other in zip(known, amounts)]
+        return None
+
+    def _entries(self, rows: Iterator[Row]) -> Iterator[tuple[Row, list[int]]]:
+        if self._group is None:
+            return ((row, [1]) for row in rows)
+        width = len(self._group.groups)
+        return ((row[:width], self._integers(row[width:])) for row in rows)
+
+    def _integers(self, values: Row) -> list[int]:
+        given = iter(values)
+        return [0 if one is None else _units(next(given), one.scale) for one in self._amounts]
+
+    # -- plans --------------------------------------------------------------------------------
+
+    def _all_sides(self) -> list[_Side]:
+        if self._sides is None:
+            assert isinstance(self._tree, Core)
+            self._sides = [
+                _Side(leaf.relation, leaf.slots, at, self._grouped(_branch_plan(branch, at)))
+                for branch in self._tree.branches
+                for at, leaf in enumerate(branch.leaves)
+                if leaf.constant is None
+            ]
+        return self._sides
+
+    def _grouped(self, plan: n.Node) -> n.Node:
+        group = self._group
+        if group is None:
+            return plan
+        calls = tuple(one.call for one in self._amounts if one is not None)
+        fields = [Field(f"group {i}", one.type) for i, one in enumerate(group.groups)]
+        fields += [Field(f"amount {i}", call.type) for i, call in enumerate(calls)]
+        return n.Aggregate(plan, group.groups, calls, tuple(fields))
+
+
+def _branch_plan(branch: Branch, changed: int) -> n.Node:
+    """The branch as it is written, with one leaf that is given."""
+    node: n.Node | None = None
+    for number, leaf in enumerate(branch.leaves):
+        if number == changed:
+            one: n.Node = n.Changes(changes_leaf(number), leaf.name, leaf.slots, leaf.fields)
+        else:
+            one = leaf.constant or n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
+        node = one if node is None else n.Join(n.JoinKind.INNER, node, one)
+    assert node is not None
+    condition = transform.conjunction(list(branch.conditions))
+    if condition is not None:
+        node = n.Filter(node, condition)
+    fields = tuple(Field(f"column {i}", one.type) for i, one in enumerate(branch.columns))
+    return n.Project(node, branch.columns, fields)
+
+
+# -- amounts ---------------------------------------------------------------------------------------
+
+
+def _amounts(group: Group) -> list[_Amount | None]:
+    """What is asked of DuckDB for each amount that the view keeps; None: it is always 0."""
+    found: list[_Amount | None] = [_Amount(_call("count", (), None))]
+    for call, keep in zip(group.calls, group.keeps, strict=True):
+        found.append(_Amount(_call("count", call.arguments, call.filter)))
+        if keep.form == "count":
+            continue
+        scale = 0 if keep.form == "integers" else scale_of(call.arguments[0])
+        assert scale is not None
+        found.append(_Amount(_call("sum", call.arguments, call.filter), scale))
+        if keep.form != "integers":
+            found.append(None)
+    return found
+
+
+def _call(
+    name: str, arguments: tuple[e.Expression, ...], condition: e.Expression | None
+) -> e.AggregateCall:
+    found = resolve(name, [one.type for one in arguments])
+    return e.AggregateCall(found.function, arguments, found.result_type, filter=condition)
+
+
+def _units(value: Any, scale: int) -> int:
+    if value is None:
+        return 0
+    return int(value.scaleb(scale, EXACT)) if isinstance(value, Decimal) else int(value)
+
+
+# -- what stays in Python --------------------------------------------------------------------------
+
+
+def _refusal(compiled: Compiled) -> str | None:
+    plan, group = compiled.tree.plan, compiled.group
+    if leaves_open(plan):
+        return "ties are broken in Python"
+    found = [item for item, _ in walk(plan, 0)]
+    if group is not None:
+        if not all(keep.form or keep.width == _NUMERICS for keep in group.keeps):
+            return "sums of floats and of squares are exact in Python only"
+        found += [item for one in (group.groups, group.calls) for item, _ in walk(one, 0)]
+    return next(filter(None, map(_inexact, found)), None)
+
+
+def _inexact(item: object) -> str | None:
+    """Why DuckDB might answer this part of a plan otherwise, in its last digit."""
+    function = getattr(item, "function", None)
+    if not isinstance(function, Function):
+        return None
+    if function.volatility is not Volatility.IMMUTABLE:
+        return f"{function.name} depends on more than the rows"
+    match item:
+        case e.Cast():
+            kinds = {item.operand.type.kind, item.type.kind}
+            exact = kinds <= _FLOATS_OF or not kinds & set(FLOATS)
+        case e.AggregateCall() | e.WindowCall():
+            exact = function.name in ("count", "min", "max") or not _has_floats(item.arguments)
+        case e.Call():
+            given = _has_floats(item.arguments)
+            exact = item.type.kind is Kind.BOOLEAN or function.name in _EXACT_OF_FLOATS
+            exact = exact or not (given or item.type.kind in FLOATS)
+        case _:
+            exact = True
+    return None if exact else f"{function.name} of floats is exact in Python only"
+
+
+def _has_floats(arguments: Sequence[e.Expression]) -> bool:
+    return any(one.type.kind in FLOATS for one in arguments)

@@ -1,0 +1,217 @@
+"""Who works out a batch of a deferred view: the Python operators, or DuckDB (`views.large`).
+
+Sizes decide. A change costs Python microseconds and nothing else; DuckDB takes some milliseconds
+for a statement and next to nothing for a row:
+
+    python    changes x what one costs, by the kind of the view
+    duckdb    a statement, the batch's rows, and the rows of the tables they are joined with
+    refill    a statement, the rows of all the view's tables, and its stored state; where all views
+              of a batch are refilled, the log does not even have to be decoded
+
+The cheapest is taken. `SET maintenance_tier` asks for one of them, which is taken where it is
+possible: a view says in EXPLAIN, and after a batch in `belvedere.views`, what was done and why.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+from belvedere.catalog.model import View
+from belvedere.execution.duck.engine import DuckEngine
+from belvedere.txn.border import Reader, RowChange
+from belvedere.txn.commit.batch import DerivedRows
+from belvedere.views.additions import Nothing, Recorder, differences
+from belvedere.views.maintain import Maintainer
+from belvedere.views.tree import Core, Recompute, Tree, Whole, inputs_of
+
+CHANGES_MIN = 5_000
+"""Fewer changes are Python's, without a thought."""
+
+DECODE_S = 1e-6
+ROW_S, PARTNER_S, GROUPED_S, COMPARED_S = 1e-6, 1.5e-6, 0.4e-6, 4e-6
+"""Seconds, in Python, of a change that is only added up, and of a partner it has to find; in
+DuckDB, of a row; of a row of stored state that is compared."""
+
+OPERATOR_S, RECOMPUTE_S = 10e-6, 30e-6
+STATEMENT_S = 8e-3
+
+
+CLOSED = "DuckDB is not open"
+
+
+class Way(enum.StrEnum):
+    PYTHON = "python"
+    DUCKDB = "duckdb"
+    REFILL = "refill"
+
+
+class Choice(NamedTuple):
+    way: Way
+    reason: str
+
+
+class Tiers:
+    """What is known of an open store: DuckDB, once somebody has it; about how many rows a relation
+    has; and the way that was asked for (None: the cheapest)."""
+
+    def __init__(self) -> None:
+        self.engine: DuckEngine | None = None
+        self.rows_of: Callable[[int], float] = lambda relation: math.inf
+        self.wanted: Way | None = None
+
+    def attach(self, engine: DuckEngine, rows_of: Callable[[int], float]) -> None:
+        self.engine, self.rows_of = engine, rows_of
+
+    def refusal(self, maintainer: Maintainer) -> str | None:
+        """Why DuckDB has no part in a view's batches."""
+        if self.engine is None:
+            return CLOSED
+        return maintainer.large.refused
+
+    # -- choosing -----------------------------------------------------------------------------
+
+    @property
+    def refills_at_least(self) -> float:
+        """With fewer logged changes than this nothing is refilled."""
+        if self.engine is None or self.wanted not in (None, Way.REFILL):
+            return math.inf
+        return CHANGES_MIN if self.wanted is None else 1
+
+    def refills_from(self, view: View, maintainer: Maintainer) -> float:
+        """From how many logged changes on a refill is cheaper than to decode them."""
+        least = self.refills_at_least
+        if least == math.inf or self.refusal(maintainer) is not None:
+            return math.inf
+        if self.wanted is Way.REFILL:
+            return least
+        each = DECODE_S + min(_change_s(maintainer.tree), _summed_s(maintainer))
+        return max(least, self._refill_s(view, maintainer) / each)
+
+    def choose(
+        self, view: View, maintainer: Maintainer, changes: Sequence[RowChange], *, at_end: bool
+    ) -> Choice:
+        """`at_end`: the tables can be read as they are after these changes."""
+        count = len(changes)
+        if self.wanted is Way.PYTHON:
+            return Choice(Way.PYTHON, "set maintenance_tier = python")
+        if self.wanted is None and count < CHANGES_MIN:
+            return Choice(Way.PYTHON, _changes(count))
+        refused = self.refusal(maintainer)
+        if refused is not None:
+            return Choice(Way.PYTHON, f"{_changes(count)}; {refused}")
+        costs = self._costs(view, maintainer, changes, at_end=at_end)
+        if self.wanted is not None:
+            asked = [self.wanted, *(way for way in (Way.DUCKDB, Way.REFILL) if way in costs)]
+            way = next((way for way in asked if way in costs), Way.PYTHON)
+            return Choice(way, f"set maintenance_tier = {self.wanted}")
+        way = min(costs, key=lambda one: costs[one])
+        shown = ", ".join(f"{way} {cost * 1e3:.0f} ms" for way, cost in costs.items())
+        return Choice(way, f"{_changes(count)}: {shown}")
+
+    def _costs(
+        self, view: View, maintainer: Maintainer, changes: Sequence[RowChange], *, at_end: bool
+    ) -> dict[Way, float]:
+        """About what each way that is possible takes."""
+        count = len(changes)
+        costs = {Way.PYTHON: count * _change_s(maintainer.tree)}
+        if maintainer.large.sums and maintainer.takes_singly(changes):
+            others = set(view.inputs) - {change.relation for change in changes[:1]}
+            rows = sum(map(self.rows_of, others)) if _has_partners(maintainer.tree) else 0
+            costs[Way.DUCKDB] = STATEMENT_S + (count + rows) * GROUPED_S
+        if at_end:
+            costs[Way.REFILL] = self._refill_s(view, maintainer)
+        return costs
+
+    def _refill_s(self, view: View, maintainer: Maintainer) -> float:
+        rows = sum(map(self.rows_of, inputs_of(maintainer.tree)))
+        return STATEMENT_S + rows * GROUPED_S + self.rows_of(view.id) * COMPARED_S
+
+    def explained(self, view: View, maintainer: Maintainer) -> str:
+        """Who works out batches of a view, in a line."""
+        if self.wanted is not None:
+            return f"batches: {self.wanted} where it can be, set maintenance_tier"
+        refused = self.refusal(maintainer)
+        if refused is not None:
+            return f"batches: Python: {refused}"
+        parts = []
+        if maintainer.large.sums:
+            least = STATEMENT_S / max(_change_s(maintainer.tree) - GROUPED_S, 1e-9)
+            parts.append(f"added up by DuckDB from about {max(CHANGES_MIN, least):.0f} changes on")
+        whole = self.refills_from(view, maintainer)
+        parts.append(f"computed anew by DuckDB from about {whole:.0f} on")
+        return "batches: Python; " + ", ".join(parts)
+
+    # -- working out --------------------------------------------------------------------------
+
+    def work_out(
+        self,
+        view: View,
+        maintainer: Maintainer,
+        changes: Sequence[RowChange],
+        before: Reader,
+        reader: Reader,
+        recorder: Recorder,
+        *,
+        at_end: bool,
+    ) -> Choice:
+        """Record what the changes add; `before` is the state before them, or `reader` where that
+        is not needed."""
+        choice = self.choose(view, maintainer, changes, at_end=at_end)
+        engine = self.engine
+        if choice.way is Way.DUCKDB and engine is not None:
+            found = maintainer.large.summed(engine, changes, reader)
+            if not isinstance(found, str):
+                maintainer.write_sums(found, recorder)
+                return choice
+            choice = Choice(Way.PYTHON, f"{_changes(len(changes))}; {found}")
+        elif choice.way is Way.REFILL:
+            refused = self.refill(view, maintainer, reader, recorder)
+            if refused is None:
+                return choice
+            choice = Choice(Way.PYTHON, f"{_changes(len(changes))}; {refused}")
+        after = reader if before is not reader else None
+        maintainer.writes(changes, before, recorder, after=after)
+        return choice
+
+    def refill(
+        self, view: View, maintainer: Maintainer, reader: Reader, recorder: Recorder
+    ) -> str | None:
+        """Record what makes the stored state that of the tables at `reader`; else why not."""
+        engine = self.engine
+        if engine is None:
+            return CLOSED
+        found = maintainer.large.whole(engine, reader)
+        if isinstance(found, str):
+            return found
+        wanted = DerivedRows(Nothing(reader.catalog))
+        maintainer.write_sums(found, wanted)
+        recorder.additions += differences(reader, view, dict(wanted.writes()))
+        return None
+
+
+def _changes(count: int) -> str:
+    return f"{count} change{'' if count == 1 else 's'}"
+
+
+def _has_partners(tree: Tree) -> bool:
+    return not isinstance(tree, Core) or any(len(b.leaves) > 1 for b in tree.branches)
+
+
+def _summed_s(maintainer: Maintainer) -> float:
+    return GROUPED_S if maintainer.large.sums else math.inf
+
+
+def _change_s(tree: Tree) -> float:
+    match tree:
+        case Core():
+            leaves = max(len(branch.leaves) for branch in tree.branches)
+            return ROW_S + (leaves - 1) * PARTNER_S
+        case Recompute() | Whole():
+            return RECOMPUTE_S
+        case _:
+            parts = [getattr(tree, name, None) for name in ("input", "left", "right")]
+            below = [_change_s(part) for part in parts if part is not None]
+            return max([OPERATOR_S, *below])
