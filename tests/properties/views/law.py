@@ -6,7 +6,8 @@ PostgreSQL, which gets the same statements; and inside some transactions, before
 query as that transaction sees them. At every tenth step the stored state of all views is compared
 with one that is made anew. Between, deferred views are caught up at random, so the log is cut
 anywhere; by the seed of the case their batches are worked out in Python, by sums in DuckDB, by
-computing the view anew in DuckDB, or as it comes. The store is in memory, on RocksDB, or the memory double of one with row-atomic cells.
+computing the view anew in DuckDB, or as it comes. The store is in memory, on RocksDB, or the memory
+double of one with row-atomic cells.
 """
 
 from __future__ import annotations
