@@ -84,6 +84,7 @@ class Database(ViewHost):
         self.sequences = Sequences(self.run)
         # What makes a transaction id unique: a count from a random start, which never wraps.
         self._suffixes = map(_SUFFIX.pack, itertools.count(int.from_bytes(random(8)) >> 1))
+        self.swaps = self.engine.swaps(self.locks, self._suffixes)
         self._closing = threading.Lock()
         self._closed = False
 

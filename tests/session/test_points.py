@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from belvedere.interfaces.dbapi import Connection, connect
-from belvedere.interfaces.exceptions import IntegrityError
+from belvedere.interfaces.exceptions import IntegrityError, ProgrammingError
 
 SCHEMA = """
 CREATE TABLE parent (id integer PRIMARY KEY, code text UNIQUE, note text);
@@ -79,3 +79,50 @@ def test_a_limit_reads_as_many_rows_as_are_there(con: Connection, limit: int) ->
         assert [row[0] for row in found.fetchall()] == list(range(11, 1501))[:limit]
         found = con.execute("SELECT id FROM n WHERE id > ? AND odd ORDER BY id LIMIT ?", (3, limit))
         assert [row[0] for row in found.fetchall()] == list(range(5, 1501, 2))[:limit]
+
+
+def test_an_update_by_key_keeps_indexes_and_views(con: Connection) -> None:
+    con.execute("CREATE TABLE s (id int PRIMARY KEY, shop text, n int, UNIQUE (shop, n))")
+    con.execute("CREATE MATERIALIZED VIEW v AS SELECT shop, sum(n) FROM s GROUP BY shop")
+    con.execute("INSERT INTO s VALUES (1, 'a', 1), (2, 'a', 2), (3, 'b', 3)")
+    sql = "UPDATE s SET shop = ?, n = n + ? WHERE id = ?"
+    assert twice(con, sql, ("b", 1, 1), ("c", 1, 2), ("c", 5, 3), ("c", 0, 4)) == [1, 1, 1, 0]
+    assert con.execute("SELECT * FROM v ORDER BY 1").fetchall() == [("b", 2), ("c", 11)]
+    assert con.execute("SELECT id FROM s WHERE shop = 'c' AND n = 8").fetchall() == [(3,)]
+    with pytest.raises(IntegrityError) as taken:
+        con.execute(sql, ("c", -5, 3))
+    assert taken.value.sqlstate == "23505"
+    assert con.execute("SELECT * FROM v ORDER BY 1").fetchall() == [("b", 2), ("c", 11)]
+    calls, errors = con.execute(
+        "SELECT calls, errors FROM belvedere.statements WHERE text ILIKE 'update s set%'"
+    ).fetchone() or (0, 0)
+    assert (calls, errors) == (4, 1)
+
+
+def test_an_update_by_key_is_refused_by_a_read_only_session(con: Connection) -> None:
+    sql = "UPDATE parent SET note = ? WHERE id = ?"
+    assert twice(con, sql, ("a", 1), ("b", 1)) == [1, 1]
+    con.execute("SET default_transaction_read_only = on")
+    with pytest.raises(ProgrammingError) as refused:
+        con.execute(sql, ("c", 1))
+    assert refused.value.sqlstate == "25006"
+    con.execute("SET default_transaction_read_only = off")
+    assert con.execute("SELECT note FROM parent WHERE id = 1").fetchall() == [("b",)]
+
+
+def test_an_update_by_key_that_wrote_is_seen_by_its_token(con: Connection) -> None:
+    sql = "UPDATE parent SET note = ? WHERE id = ?"
+    before = con.token
+    assert twice(con, sql, ("a", 1), ("b", 1)) == [1, 1]
+    assert con.token != before
+    found = con.execute("SELECT note FROM parent WHERE id = 1", freshness=con.token).fetchall()
+    assert found == [("b",)]
+
+
+def test_an_update_by_key_sees_a_column_added_since(con: Connection) -> None:
+    sql = "UPDATE parent SET note = ? WHERE id = ?"
+    assert twice(con, sql, ("a", 1), ("b", 1)) == [1, 1]
+    con.execute("ALTER TABLE parent ADD COLUMN extra int NOT NULL DEFAULT 7")
+    assert twice(con, sql, ("c", 1), ("d", 1)) == [1, 1]
+    found = con.execute("SELECT note, extra FROM parent WHERE id = 1").fetchall()
+    assert found == [("d", 7)]

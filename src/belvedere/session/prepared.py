@@ -13,8 +13,10 @@ from belvedere.execution.direct.compile import Wrap
 from belvedere.execution.direct.dependence import walk
 from belvedere.execution.direct.points import (
     PointRead,
+    PointSwap,
     PointWrite,
     compile_point_read,
+    compile_point_swap,
     compile_point_write,
 )
 from belvedere.execution.run import Rows
@@ -41,6 +43,7 @@ class Prepared:
         "needs_environment",
         "plain",
         "point_read",
+        "point_swap",
         "point_write",
         "position",
         "record",
@@ -77,12 +80,15 @@ class Prepared:
             self.plain = False
         self.point_read: PointRead | None = None
         self.point_write: PointWrite | None = None
+        self.point_swap: PointSwap | None = None
         self.target = _target(data.plan)
         if wrap is None and not deferred and tier is not Tier.DUCKDB:
             if not data.changes:
                 self.point_read = compile_point_read(catalog, data.plan)
             elif not data.returns:
                 self.point_write = compile_point_write(catalog, data.plan)
+                if shared.host.swaps is not None:
+                    self.point_swap = compile_point_swap(catalog, data.plan)
         self.choice: Choice = choose(data.plan, tier, shared.size_of, shared.estimator(catalog))
         self.rows: Rows = compile_for(catalog, data.plan, self.choice, shared.engine, wrap)
         record.tier = self.choice.tier.value

@@ -25,7 +25,7 @@ from belvedere.catalog.relation import compiled_index
 from belvedere.errors import Error, InvalidInput, Retry, Unsupported
 from belvedere.execution.choose import Tier
 from belvedere.execution.direct.compile import Wrap
-from belvedere.execution.direct.points import PointRead, PointRun, PointWrite
+from belvedere.execution.direct.points import PointRead, PointRun, PointSwap, PointWrite
 from belvedere.execution.memory import Memory
 from belvedere.execution.run import Interrupt, Run
 from belvedere.plan.functions.function import Environment
@@ -119,6 +119,8 @@ class Session:
                 return self._read_point(entry, entry.point_read, parameters)
             if entry.point_write is not None and self.autocommit:
                 if self.transactions.open is None:
+                    if entry.point_swap is not None:
+                        return self._swap_point(entry, entry.point_swap, parameters)
                     return self._write_point(entry, entry.point_write, parameters)
         return self._guarded(lambda: self._cached(entry, parameters))
 
@@ -143,6 +145,29 @@ class Session:
         record.rows += len(rows)
         record.total_us += (time.perf_counter() - started) * 1e6
         return Result("SELECT", entry.data.plan.fields, rows, len(rows), plain=entry.plain)
+
+    def _swap_point(self, entry: Prepared, swap: PointSwap, parameters: Sequence[Any]) -> Result:
+        """A cached update of one row by a swap; as any other write where that finds nothing."""
+        started = time.perf_counter()
+        state, record, swaps = self.transactions, entry.record, self.host.swaps
+        position = None
+        if swaps is not None and not state.defaults_read_only:
+            run = PointRun(entry.convert(parameters), self.services)
+            try:
+                position = swap(swaps, run)
+            except Retry:
+                pass  # a lost race: run again below, where attempts are counted
+            except BaseException:
+                record.errors += 1
+                raise
+        if position is None:
+            assert entry.point_write is not None
+            return self._write_point(entry, entry.point_write, parameters)
+        state.floor = state.position = position
+        record.calls += 1
+        record.rows += 1
+        record.total_us += (time.perf_counter() - started) * 1e6
+        return Result("UPDATE", None, None, 1)
 
     def _write_point(self, entry: Prepared, write: PointWrite, parameters: Sequence[Any]) -> Result:
         """A cached write of one row, as a transaction of its own; again when it loses a race."""

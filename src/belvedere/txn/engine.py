@@ -6,14 +6,16 @@ for row-atomic ones. Everything above, the database included, knows only this.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
 from belvedere.kv.batch import BatchStore
 from belvedere.txn.border import ChangeLog, CommitProtocol, Isolation, Published, Reader
+from belvedere.txn.commit.swap import Swaps
 from belvedere.txn.identity import Identity
+from belvedere.txn.locks import LockTable
 from belvedere.txn.transaction import Transaction
 
 
@@ -44,6 +46,9 @@ class Engine(Protocol):
 
     @property
     def incarnation(self) -> int: ...
+
+    def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> Swaps | None:
+        """The short way of replacing one row, where the store has one."""
 
     def require_isolation(self, isolation: Isolation) -> None:
         """Unsupported, by name, when the commit protocol cannot give it."""

@@ -16,7 +16,7 @@ from belvedere.types import Row
 def insert(transaction: Transaction, table: CompiledTable, row: Row) -> None:
     """Add a whole row (by slot). 23505: its key is taken; 23502: a column must not be NULL."""
     key = table.key_of(row)
-    value = _checked(table, row)
+    value = checked(table, row)
     _lock_root(transaction, table, key, row)
     if transaction.get(key) is not None:
         raise duplicate_key(table, row)
@@ -41,7 +41,7 @@ def update(
     if old_key == new_key:
         replace(transaction, table, old_key, old, new, value)
         return
-    encoded = _checked(table, new)
+    encoded = checked(table, new)
     _lock_root(transaction, table, old_key, old)
     _lock_root(transaction, table, new_key, new)
     if transaction.get(new_key) is not None:
@@ -59,7 +59,7 @@ def replace(
     value: bytes | None,
 ) -> None:
     """Replace a row, stored as `value`, by one with the same key."""
-    encoded = _checked(table, new)
+    encoded = checked(table, new)
     _lock_root(transaction, table, key, old)
     if table.table.foreign_keys:
         _lock_root(transaction, table, key, new)
@@ -75,7 +75,8 @@ def delete(
     transaction.write(key, value if value is not None else transaction.get(key), None)
 
 
-def _checked(table: CompiledTable, row: Row) -> bytes:
+def checked(table: CompiledTable, row: Row) -> bytes:
+    """The stored form of a row. 23502: a column must not be NULL."""
     for slot, name in table.not_null:
         if row[slot] is None:
             raise InvalidInput(

@@ -5,6 +5,7 @@ iterators or a list of writes:
 
     read     SELECT columns FROM t WHERE key = ?        (reader, run) -> rows
     write    UPDATE, DELETE by key; INSERT of one row    (transaction, run) -> rows changed
+    swap     UPDATE by key of a row that is its own root  (swaps, run) -> position
 
 `run` here is a `PointRun`: what expressions need and no more. Everything that needs more
 (sub-queries, the clock, conflicts, RETURNING) goes the usual way.
@@ -13,7 +14,7 @@ iterators or a list of writes:
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import CompiledTable, compiled_table
@@ -30,6 +31,8 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn import rows as stored_rows
 from belvedere.txn.border import Reader
+from belvedere.txn.commit.swap import Swaps
+from belvedere.txn.roots import root_of
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
 
@@ -44,6 +47,7 @@ class PointRun:
 
 PointRead = Callable[[Reader, PointRun], list[Row]]
 PointWrite = Callable[[Transaction, PointRun], int]
+PointSwap = Callable[[Swaps, PointRun], int | None]
 FindKey = Callable[[Row], bytes | None]
 NewRow = Callable[[PointRun, Row], Row]
 
@@ -170,7 +174,16 @@ def _rules_are_simple(rules: n.RowRules) -> bool:
     return all(map(_is_simple, expressions))
 
 
-def _update(catalog: Catalog, node: n.Update) -> PointWrite | None:
+class _Update(NamedTuple):
+    """An update of one row by its key."""
+
+    table: CompiledTable
+    find: FindKey
+    make: NewRow
+    alone: bool  # no assigned column is of a key
+
+
+def _update_of(catalog: Catalog, node: n.Update) -> _Update | None:
     values = _key_values(node.input)
     if values is None or not _rules_are_simple(node.rules):
         return None
@@ -181,8 +194,16 @@ def _update(catalog: Catalog, node: n.Update) -> PointWrite | None:
     if node.input.slots != tuple(column.slot for column in table.live):
         return None
     find = _find_key(catalog, node.input, values)
-    make = _new_row(context, table, node)
-    if not _stays_alone(catalog, table, node):
+    alone = _stays_alone(catalog, table, node)
+    return _Update(table, find, _new_row(context, table, node), alone)
+
+
+def _update(catalog: Catalog, node: n.Update) -> PointWrite | None:
+    update = _update_of(catalog, node)
+    if update is None:
+        return None
+    table, find, make, alone = update
+    if not alone:
         return _moving(table, find, make)
     decode, replace = table.decode, stored_rows.replace
 
@@ -196,6 +217,27 @@ def _update(catalog: Catalog, node: n.Update) -> PointWrite | None:
         return 1
 
     return write
+
+
+def compile_point_swap(catalog: Catalog, node: n.Node) -> PointSwap | None:
+    """The shortest way of an update, where a swap is enough."""
+    if not isinstance(node, n.Update) or node.returning:
+        return None
+    update = _update_of(catalog, node)
+    if update is None or not update.alone or update.table.table.foreign_keys:
+        return None
+    if root_of(catalog, node.relation) is not None:
+        return None
+    table, find, make, _ = update
+    decode, checked = table.decode, stored_rows.checked
+
+    def swap(swaps: Swaps, run: PointRun) -> int | None:
+        key = find(run.parameters)
+        if key is None:
+            return None
+        return swaps.replace(key, catalog, lambda stored: checked(table, make(run, decode(stored))))
+
+    return swap
 
 
 def _moving(table: CompiledTable, find: FindKey, make: NewRow) -> PointWrite:

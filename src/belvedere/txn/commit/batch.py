@@ -111,17 +111,43 @@ class BatchCommit:
         try:
             if self._shut or self.failed:
                 self._require_open()
+            self._require_current(intent)
             time = self._clock_us()
-            batch, position = self._append(intent, time)
+            batch, position = self._append(intent[0], intent[2], time, own=1)
         finally:
             self._section.release()
+        self._acknowledge(batch, position)
+        return make(Committed, (position, time))
+
+    def swap(self, transaction: bytes, seen: Snapshot, change: RowChange) -> int | None:
+        """Commit the change of one row that was read when `seen` was the newest state, or after;
+        the position. None: the row or the catalog is another one by now, and nothing happened."""
+        if failpoints.armed:
+            failpoints.hit("commit.before_section")
+        if not self._section.acquire(False):
+            self._wait_for_section()
+        try:
+            if self._shut or self.failed:
+                self._require_open()
+            newest = self._visibility.written
+            if newest is not seen:
+                key, old, _, _ = change
+                if newest[2] is not seen[2] or self._store.get(key) != old:
+                    return None
+            batch, position = self._append(transaction, (change,), self._clock_us(), own=0)
+        finally:
+            self._section.release()
+        self._acknowledge(batch, position)
+        return position
+
+    def _acknowledge(self, batch: int, position: int) -> None:
+        """Return when the batch may be told of."""
         if self._group is not None:
             self._group.wait(batch)
         if failpoints.armed:
             failpoints.hit("acknowledge.before")
         if not position % HOUSEKEEPING_EVERY:
             self._keep_house()
-        return make(Committed, (position, time))
 
     def _keep_house(self) -> None:
         """The commit is done: what fails here is not told to whoever made it, or it would be made
@@ -216,17 +242,22 @@ class BatchCommit:
                 hint="reopen the store",
             ) from failure
 
-    def _append(self, intent: Intent, time: int) -> tuple[int, int]:
-        """Write a transaction; its batch number and position."""
+    def _require_current(self, intent: Intent) -> None:
+        """Raise Retry when what a transaction wrote, or must not have changed, is another now."""
+        if self._undo:
+            self._require_no_conflict(intent)
+        catalog = self._visibility.written[2]
+        if catalog is not intent[1][2]:
+            self._require_same_objects(intent, catalog)
+
+    def _append(
+        self, transaction: bytes, changes: tuple[RowChange, ...], time: int, own: int
+    ) -> tuple[int, int]:
+        """Write a transaction, which has `own` snapshots open; its batch number and position."""
         batch_number, position, before, last_hash = self._visibility.written
         batch_number += 1
         position += 1
         catalog = before
-        transaction, snapshot, changes, _, _, _, _ = intent
-        if self._undo:
-            self._require_no_conflict(intent)
-        if catalog is not snapshot.catalog:
-            self._require_same_objects(intent, catalog)
         if len(changes) == 1:  # every single-row commit: no sets, no comprehensions
             key, old, new, _ = changes[0]
             prefixes: Prefixes = key[:PREFIX]
@@ -261,7 +292,7 @@ class BatchCommit:
             self._write_schema(batch, successor, changes, derived)
         else:
             try:
-                self._visibility.write(batch, successor, changes, derived, 1)
+                self._visibility.write(batch, successor, changes, derived, own)
             except BaseException as error:
                 self._end_writing(error, batch)
                 raise

@@ -16,11 +16,13 @@ from belvedere.txn import anchor
 from belvedere.txn.backup import back_up
 from belvedere.txn.border import Isolation, ParticipantsFor, Reader
 from belvedere.txn.commit.batch import BatchCommit
+from belvedere.txn.commit.swap import Swaps
 from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.engine import Begin
 from belvedere.txn.history.past import PastReader
 from belvedere.txn.history.undo import UndoIndex
 from belvedere.txn.identity import SCRATCH_DIRECTORY, Identity
+from belvedere.txn.locks import LockTable
 from belvedere.txn.log import Log
 from belvedere.txn.recovery import OpenStore
 
@@ -52,6 +54,9 @@ class BatchEngine:
             anchor=self._anchor if synced else None,
             housekeeping=housekeeping,
         )
+
+    def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> Swaps:
+        return Swaps(self.commits, self.store, locks, suffixes)
 
     @property
     def identity(self) -> Identity:

@@ -35,6 +35,7 @@ from belvedere.kv.cell import (
 from belvedere.txn import engine
 from belvedere.txn.border import Isolation, ParticipantsFor, Reader, Snapshot
 from belvedere.txn.identity import Identity
+from belvedere.txn.locks import LockTable
 from belvedere.txn.row import layout, read
 from belvedere.txn.row.changes import CellLog
 from belvedere.txn.row.node import Settings
@@ -91,6 +92,9 @@ class CellEngine:
     @property
     def store(self) -> BatchStore:
         raise Unsupported("a batch of rows on a row-atomic store", hint="use a transaction")
+
+    def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> None:
+        """There is none: a commit takes its steps in any case."""
 
     def require_isolation(self, isolation: Isolation) -> None:
         require_supported(isolation)

@@ -1,0 +1,48 @@
+"""A swap: one row replaced by its key, as a transaction of its own without the apparatus of one.
+
+Most writes of an application are an UPDATE of one row in a statement of its own. Such a commit
+needs no snapshot, since it reads one value, and no conflict check against one: it takes the root
+lock of its row, reads the newest value, makes the new one, and writes it in the commit section if
+the row is still what was read. Log record, participants, group commit and publishing are those of
+every commit.
+
+Only for rows that are their own root, on a batch-atomic store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.kv.batch import BatchStore
+from belvedere.txn.border import RowChange, make
+from belvedere.txn.commit.batch import BatchCommit
+from belvedere.txn.locks import LockTable
+
+
+class Swaps:
+    __slots__ = ("_commits", "_get", "_locks", "_suffixes")
+
+    def __init__(
+        self, commits: BatchCommit, store: BatchStore, locks: LockTable, suffixes: Iterator[bytes]
+    ) -> None:
+        self._commits = commits
+        self._get = store.get
+        self._locks = locks
+        self._suffixes = suffixes
+
+    def replace(self, key: bytes, catalog: Catalog, change: Callable[[bytes], bytes]) -> int | None:
+        """Replace the row under `key` by what `change` makes of it; the position. None: nothing was
+        done, since there is no such row, or the catalog is another one by now."""
+        commits, locks = self._commits, self._locks
+        transaction = commits.newest[1].to_bytes(8) + next(self._suffixes)
+        locks.acquire_root(transaction, key)
+        try:
+            seen = commits.newest
+            old = self._get(key)
+            if old is None or seen[2] is not catalog:
+                return None
+            new = make(RowChange, (key, old, change(old), seen[0]))
+            return commits.swap(transaction, seen, new)
+        finally:
+            locks.release(transaction, (key,))
