@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from belvedere.catalog.definitions import (
@@ -158,6 +159,21 @@ def append_to_list(txn: Transaction, id_: int, element: int) -> list[int]:
     seen = read_list(txn, id_)
     put_row(txn, "list", (id_, alias_of(id_), ",".join(map(str, [*seen, element]))))
     return seen
+
+
+def swap_list(
+    database: Database, id_: int, element: int, asked: Callable[[list[int]], None]
+) -> int | None:
+    """The same in one step; `asked` gets the elements from before. None: the list is not there."""
+    table = database.table("list")
+
+    def change(stored: bytes) -> bytes:
+        _, alias, text = table.decode(stored)
+        asked(_elements(text))
+        return table.encode((id_, alias, ",".join(map(str, [*_elements(text), element]))))
+
+    assert database.swaps is not None
+    return database.swaps.replace(table.key.encode1(id_), database.catalog, change)
 
 
 def scan_lists(reader: Reader, by_index: bool = False, **how: Any) -> dict[int, list[int]]:

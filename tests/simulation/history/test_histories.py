@@ -14,6 +14,7 @@ from belvedere.config import Durability
 from tests.simulation.history import hermitage
 from tests.simulation.history.checker import Anomaly, check
 from tests.simulation.history.drivers import (
+    ALL,
     Outcome,
     crashed,
     interleaved,
@@ -23,6 +24,7 @@ from tests.simulation.history.drivers import (
 from tests.simulation.history.events import LEVELS, SERIALIZABLE, SNAPSHOT, Txn
 from tests.simulation.history.exhaustive import WORDS, Exhaustive, interleavings
 from tests.simulation.history.planted import CATCHERS, SECONDS_MAX, catch
+from tests.simulation.history.workload import SWAP
 
 GOLDEN = Path(__file__).parent / "hermitage.txt"
 
@@ -60,6 +62,21 @@ def test_threads_on_disk_make_right_histories(
     level: str, durability: Durability, seed: int, tmp_path: Path
 ) -> None:
     require_right(threaded_on_disk(level, seed, tmp_path, durability=durability), 80)
+
+
+@pytest.mark.parametrize("level", LEVELS)
+def test_swaps_beside_transactions_make_right_histories(
+    level: str, seed: int, tmp_path: Path
+) -> None:
+    kinds = (*ALL, *[SWAP] * 6)
+    for number in range(4):
+        outcome = interleaved(level, f"{seed}/{number}", in_commit=number % 2 == 1, kinds=kinds)
+        require_right(outcome, 30)
+        assert any(
+            len(txn.ops) == 2 and txn.snapshot + 1 == txn.position for txn in outcome.history
+        )
+    require_right(threaded_on_disk(level, seed, tmp_path / "threads", kinds=kinds), 80)
+    require_right(crashed(level, seed, tmp_path / "crash", rounds=1, kinds=kinds), 10)
 
 
 @pytest.mark.parametrize("level", LEVELS)

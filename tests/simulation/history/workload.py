@@ -35,11 +35,13 @@ from tests.simulation.history.schema import (
     scan_index,
     scan_lists,
     scan_table,
+    swap_list,
 )
 
 T = TypeVar("T")
 Steps = Iterator[str]
 STEP, BLOCKED = "step", "blocked"
+SWAP = "swap"
 
 ISOLATION = {
     level.name: level for level in (border.READ_COMMITTED, border.SNAPSHOT, border.SERIALIZABLE)
@@ -88,6 +90,10 @@ class Session:
 
     def one_transaction(self) -> Steps:
         """Run one random transaction to its end, whatever that is."""
+        kind = self.rng.choice(self.kinds)
+        if kind == SWAP:
+            yield from self.one_swap()
+            return
         self.done += 1
         shared = self.shared
         record = self.record = Txn(
@@ -97,7 +103,7 @@ class Session:
         record.snapshot = txn.position
         asked = False
         try:
-            yield from WORK[self.rng.choice(self.kinds)](self)
+            yield from WORK[kind](self)
             yield STEP
             asked = True
             self._note(record)
@@ -111,6 +117,36 @@ class Session:
             record.outcome = UNKNOWN if asked else ABORTED
         finally:
             self._end(record, txn)
+
+    def one_swap(self) -> Steps:
+        """Append to a list by a swap, which reads what the commit before its own has left."""
+        self.done += 1
+        shared, id_ = self.shared, self.rng.choice(LISTS)
+        element = next(shared.numbers)
+        record = Txn(f"{self.name}.{self.done}", self.name, shared.level, next(shared.clock))
+
+        def asked(seen: list[int]) -> None:
+            record.ops = [Op("read", id_, seen), Op("append", id_, element)]
+            self._note(record)
+
+        position = None
+        try:
+            for _ in range(self.tries + 1):
+                yield STEP
+                try:
+                    position = swap_list(shared.database, id_, element, asked)
+                    break
+                except Unavailable as error:
+                    if error.sqlstate != "55P03":
+                        raise
+            record.outcome = ABORTED if position is None else COMMITTED
+            record.position = position or 0
+            record.snapshot = position - 1 if position else 0
+        except Unavailable:
+            pass  # the outcome stays unknown
+        record.ended = next(shared.clock)
+        shared.history.append(record)
+        self._note(record)
 
     def _end(self, record: Txn, txn: Transaction) -> None:
         txn.rollback()
