@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from belvedere.codec.arrow import SQL_TYPE_KEY, arrow_type, rows_to_arrow
+from belvedere.codec.arrow import SQL_TYPE_KEY, EncodedRows, arrow_type, rows_to_arrow
 from belvedere.codec.arrow_load import arrow_to_rows
 from belvedere.codec.rows import RowLayout, Slot
 from belvedere.codec.scalars import numeric_text
@@ -237,3 +237,27 @@ def test_a_wrong_number_of_columns_is_refused() -> None:
     for slots in itertools.chain([()], [(Slot(BIGINT), Slot(BIGINT))]):
         with pytest.raises(InvalidInput):
             arrow_to_rows(RowLayout(slots), batch)
+
+
+def test_columns_of_encoded_rows_are_made_one_by_one() -> None:
+    slots = (Slot(INTEGER), Slot(numeric(10, 2)), Slot(TEXT))
+    layout = RowLayout(slots)
+    rows = [(1, Decimal("1.50"), "ab"), (None, Decimal("-2"), "cd"), (3, None, "zz")]
+    encoded = EncodedRows(layout, [layout.encode(row) for row in rows])
+    assert len(encoded) == 3
+    assert encoded.columns((2,))[0].to_pylist() == ["ab", "cd", "zz"]
+    (narrow,) = encoded.columns((1,), narrow=True)
+    assert narrow.type == pa.decimal64(10, 2)
+    assert narrow.to_pylist() == [Decimal("1.50"), Decimal("-2.00"), None]
+    assert encoded.columns((1, 0))[0].type == pa.decimal128(10, 2)
+    encoded.columns((0,))[0].validate(full=True)
+
+
+def test_narrow_columns_of_rows_of_different_ages() -> None:
+    old = RowLayout((Slot(INTEGER),))
+    missing = Slot(numeric(5, 1), missing_value=Decimal("7.5"))
+    new = RowLayout((Slot(INTEGER), missing))
+    rows = [old.encode((1,)), new.encode((2, Decimal("0.5"))), old.encode((3,))]
+    (found,) = EncodedRows(new, rows).columns((1,), narrow=True)
+    assert found.type == pa.decimal64(5, 1)
+    assert found.to_pylist() == [Decimal("7.5"), Decimal("0.5"), Decimal("7.5")]

@@ -67,10 +67,17 @@ def test_readers_beside_writers_see_whole_transactions(store: Store) -> None:
     assert len(rows(store.session())) == 50
 
 
+@pytest.mark.parametrize("form", ["table", "columns", "both"])
 @pytest.mark.parametrize("seed", range(4))
-def test_random_histories_read_like_scans(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    print("seed", seed)
+def test_random_histories_read_like_scans(
+    seed: int, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    print("seed", seed, form)
     monkeypatch.setattr(module, "DEAD_ROWS_MIN", 10)
+    if form != "table":  # no statement is known to be repeated
+        monkeypatch.setattr(module, "STATEMENTS_MAX", 0)
+        monkeypatch.setattr(module, "DEAD_ROWS_MIN", 1_000)
+    monkeypatch.setattr(module, "READS_MAX", 5 if form == "both" else 1_000)
     chosen = random.Random(seed)
     store = opened(lock_wait_ms_max=1)
     sessions = [store.session() for _ in range(3)]

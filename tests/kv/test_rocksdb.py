@@ -14,9 +14,10 @@ import pytest
 from rocksdict import RdictIter
 
 from belvedere.errors import Corruption, InvalidInput, Unavailable
+from belvedere.kv.batch import BULK_BATCH_ROWS
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.kv.rocksdb_errors import translated, translated_open
-from belvedere.kv.rocksdb_scan import Scan, take_values
+from belvedere.kv.rocksdb_scan import BulkScan, Scan, take_values
 from belvedere.kv.rocksdb_settings import CACHE_BYTES
 from tests.kv.damage import edit, logs
 from tests.kv.stores import content, load_rocks, open_rocks
@@ -57,6 +58,8 @@ def test_a_scan_over_a_damaged_table_fails_instead_of_ending_early(
         damaged_table.scan(b"", None, batch_rows=7),
         damaged_table.scan(b"", b"k04000"),
         damaged_table.scan_values(b"", None),
+        damaged_table.scan_values(b"", None, batch_rows=BULK_BATCH_ROWS),
+        damaged_table.scan_values(b"k01000", b"k04000", batch_rows=BULK_BATCH_ROWS),
     ]
     for scan in scans:
         with pytest.raises(Corruption):
@@ -158,6 +161,29 @@ def test_close_lets_go_even_with_scans_open(tmp_path: Path) -> None:
     with pytest.raises(Unavailable):
         next(scans[0])
     again.close()
+
+
+def test_a_bulk_scan_shows_the_moment_of_its_first_batch(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("belvedere.kv.rocksdb.BULK_BATCH_ROWS", 4)
+    store = open_rocks(tmp_path / "store")
+    store.write([(b"k%02d" % number, b"%d" % number) for number in range(10)])
+    scan = store.scan_values(b"k02", b"k90", batch_rows=4)
+    assert isinstance(scan, BulkScan)
+    assert next(scan) == [b"2", b"3", b"4", b"5"]
+    store.write([(b"k07", b"new"), (b"k08", None), (b"k50", b"behind the end")])
+    assert list(scan) == [[b"6", b"7", b"8", b"9"]]
+    assert list(store.scan_values(b"k06", None, batch_rows=4)) == [
+        [b"6", b"new", b"9", b"behind the end"]
+    ]
+    assert list(store.scan_values(b"x", None, batch_rows=4)) == []
+    again = store.scan_values(b"", None, batch_rows=4)
+    next(again)
+    store.close()
+    with pytest.raises(Unavailable):
+        next(again)
+    load_rocks(tmp_path / "store").close()
 
 
 def test_close_waits_for_the_batch_being_read(tmp_path: Path) -> None:

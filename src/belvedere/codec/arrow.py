@@ -30,7 +30,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from belvedere.codec.row_shape import Shape
-from belvedere.codec.row_slots import numeric_bits, special_numbers
+from belvedere.codec.row_slots import numeric_bits
 from belvedere.codec.rows import RowLayout
 from belvedere.errors import Corruption, Unsupported
 from belvedere.types import Kind, SqlType
@@ -41,6 +41,7 @@ Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 
 _OFFSETS_32_MAX = 2**31 - 1
+_EQUAL_WIDTH_MAX = 32  # what is longer is copied by Arrow as quickly
 _PLAIN: dict[Kind, pa.DataType] = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.SMALLINT: pa.int16(),
@@ -80,29 +81,57 @@ def rows_to_arrow(
     """The given slots of encoded rows, in the rows' order."""
     types = [layout.types[column] for column in columns]
     schema = pa.schema([arrow_field(name, sql_type) for name, sql_type in zip(names, types)])
-    joined = JoinedValues(values)
-    counts = _slot_counts(joined, len(layout.slots))
-    if (counts == len(layout.slots)).all():
-        shape = layout.shape(len(layout.slots))
-        arrays = _group_to_arrays(layout, shape, joined, columns)
-    else:
-        arrays = _groups_to_arrays(layout, joined, counts, columns)
+    arrays = EncodedRows(layout, values).columns(columns)
     if not columns:
         return pa.RecordBatch.from_struct_array(pa.array([{}] * len(values), pa.struct([])))
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+class EncodedRows:
+    """Rows as they are stored, side by side; columns are made of them when somebody asks."""
+
+    __slots__ = ("_joined", "_layout")
+
+    def __init__(self, layout: RowLayout, values: list[bytes]) -> None:
+        self._layout = layout
+        self._joined = JoinedValues(values)
+
+    def __len__(self) -> int:
+        return len(self._joined.starts)
+
+    @property
+    def size_bytes(self) -> int:
+        joined = self._joined
+        return joined.bytes.nbytes + joined.starts.nbytes + joined.lengths.nbytes
+
+    def columns(self, slots: Sequence[int], *, narrow: bool = False) -> list[pa.Array]:
+        """The given slots, in the rows' order. `narrow`: NUMERIC of up to 18 digits as decimal64,
+        which is how DuckDB holds it too."""
+        layout, joined = self._layout, self._joined
+        counts = _slot_counts(joined, len(layout.slots))
+        if (counts == len(layout.slots)).all():
+            shape = layout.shape(len(layout.slots))
+            return _group_to_arrays(layout, shape, joined, slots, narrow)
+        return _groups_to_arrays(layout, joined, counts, slots, narrow)
 
 
 class JoinedValues:
     """Many values in one buffer, with where each starts and how long it is."""
 
     def __init__(self, values: list[bytes]) -> None:
-        self.values = values
         data = b"".join(values)
         self.buffer = pa.py_buffer(data)
         self.bytes: Bytes = np.frombuffer(data, np.uint8)
         self.lengths: Integers = np.fromiter(map(len, values), np.int64, len(values))
         ends = np.cumsum(self.lengths)
         self.starts: Integers = ends - self.lengths
+
+    def part(self, members: Integers) -> JoinedValues:
+        """Some of the values."""
+        data, starts, lengths = self.bytes.data, self.starts, self.lengths
+        return JoinedValues(
+            [bytes(data[starts[one] : starts[one] + lengths[one]]) for one in members]
+        )
 
     def gather(self, starts: Integers, width: int) -> Bytes:
         """A matrix of the `width` bytes at each start, which must be inside the buffer."""
@@ -127,6 +156,17 @@ class JoinedValues:
         taken = pieces.take(pa.array(np.arange(first, first + count * step, step)))
         return taken.cast(pa.binary()) if wide else taken
 
+    def pieces(self, begins: Integers, ends: Integers) -> tuple[pa.Buffer, pa.Buffer | None]:
+        """The bytes from each begin to its end, as offsets and data of an Arrow array."""
+        width = int(ends[0] - begins[0]) if len(begins) else 0
+        if 0 < width <= _EQUAL_WIDTH_MAX and (ends - begins == width).all():
+            data = self.gather(begins, width)
+            offsets = np.arange(0, data.size + 1, width, dtype=np.int32)
+            return pa.py_buffer(offsets), pa.py_buffer(data)
+        bounds = np.stack([begins, ends], axis=1).ravel()
+        _, offsets_found, data_found = self.slices(bounds, 2, 0, len(begins)).buffers()
+        return offsets_found, data_found
+
 
 def _slot_counts(joined: JoinedValues, slots: int) -> Integers:
     if len(joined.lengths) and joined.lengths.min() < 2:
@@ -140,15 +180,19 @@ def _slot_counts(joined: JoinedValues, slots: int) -> Integers:
 
 
 def _groups_to_arrays(
-    layout: RowLayout, joined: JoinedValues, counts: Integers, columns: Sequence[int]
+    layout: RowLayout,
+    joined: JoinedValues,
+    counts: Integers,
+    columns: Sequence[int],
+    narrow: bool,
 ) -> list[pa.Array]:
     """Each number of slots by itself, then all rows back into their order."""
     order = np.argsort(counts, kind="stable")
     groups = []
     for count in np.unique(counts):
         members = order[counts[order] == count]
-        part = JoinedValues([joined.values[index] for index in members])
-        groups.append(_group_to_arrays(layout, layout.shape(int(count)), part, columns))
+        part, shape = joined.part(members), layout.shape(int(count))
+        groups.append(_group_to_arrays(layout, shape, part, columns, narrow))
     back = np.empty(len(order), np.int64)
     back[order] = np.arange(len(order))
     indexes = pa.array(back)
@@ -156,47 +200,57 @@ def _groups_to_arrays(
 
 
 def _group_to_arrays(
-    layout: RowLayout, shape: Shape, joined: JoinedValues, columns: Sequence[int]
+    layout: RowLayout, shape: Shape, joined: JoinedValues, columns: Sequence[int], narrow: bool
 ) -> list[pa.Array]:
     """Columns of rows that all have the shape's slots."""
     if len(joined.lengths) and joined.lengths.min() < shape.tail:
         raise Corruption("row is cut short", found_bytes=int(joined.lengths.min()))
     static = joined.gather(joined.starts, shape.tail)
     _check_ends(layout, shape, joined, static)
+    type_of = _narrow_type if narrow else arrow_type
     arrays = []
     for column in columns:
         sql_type = layout.types[column]
         if column >= shape.count:
-            array = _missing(layout, column, len(static))
+            array = _missing(layout, column, len(static)).cast(type_of(sql_type))
         elif layout.codes[column].format is None:
             array = _variable_column(sql_type, shape, column, joined, static)
         else:
-            array = _fixed_column(sql_type, shape, column, static)
+            array = _fixed_column(sql_type, type_of(sql_type), shape, column, static)
         arrays.append(array)
     return arrays
 
 
 def _check_ends(layout: RowLayout, shape: Shape, joined: JoinedValues, static: Bytes) -> None:
     """Ends that decrease or do not meet the row's length must not pass for other values."""
-    last: Any = 0
-    for column in range(shape.count):
-        if layout.codes[column].format is None:
-            end = _ends(shape, column, static)
-            if (end < last).any():
-                raise Corruption("row cannot be decoded", slots=shape.count)
-            last = end
-    if (joined.lengths - shape.tail != last).any():
+    codes = layout.codes[: shape.count]
+    variable = [shape.fields[i].offset for i, code in enumerate(codes) if code.format is None]
+    tails = joined.lengths - shape.tail
+    if not variable:
+        torn = tails.any()
+    else:  # they stand side by side, in the order of their slots
+        found = _cut(static, variable[0], 4 * len(variable)).view("<u4")
+        found = found.reshape(-1, len(variable))
+        torn = (found[:, -1] != tails).any()
+        for place in range(1, len(variable)):
+            torn = torn or (found[:, place] < found[:, place - 1]).any()
+    if torn:
         raise Corruption("row cannot be decoded", slots=shape.count)
 
 
 def _ends(shape: Shape, column: int, static: Bytes) -> Integers:
     offset = shape.fields[column].offset
-    ends: Integers = _cut(static, offset, 4).view("<u4").ravel().astype(np.int64)
+    ends: Integers = _cut(static, offset, 4).astype(np.int64)
     return ends
 
 
-def _cut(static: Bytes, offset: int, width: int) -> Bytes:
-    return np.ascontiguousarray(static[:, offset : offset + width])
+def _cut(static: Bytes, offset: int, width: int) -> npt.NDArray[Any]:
+    """The bytes at one place of all rows, side by side, as one item for each row: numpy copies
+    items many times faster than it copies rows of bytes."""
+    item = np.dtype(f"<u{width}" if width in (1, 2, 4, 8) else f"V{width}")
+    if not len(static):
+        return np.empty(0, item)
+    return np.ndarray((len(static),), item, static, offset, static.strides[:1]).copy()
 
 
 def _validity(column: int, static: Bytes) -> pa.Buffer | None:
@@ -207,35 +261,41 @@ def _validity(column: int, static: Bytes) -> pa.Buffer | None:
     return pa.py_buffer(np.packbits(null == 0, bitorder="little"))
 
 
-def _fixed_column(sql_type: SqlType, shape: Shape, column: int, static: Bytes) -> pa.Array:
+def _narrow_type(sql_type: SqlType) -> pa.DataType:
+    if sql_type.kind is Kind.NUMERIC and numeric_bits(sql_type) == 64:
+        return pa.decimal64(sql_type.precision, sql_type.scale or 0)
+    return arrow_type(sql_type)
+
+
+def _fixed_column(
+    sql_type: SqlType, found: pa.DataType, shape: Shape, column: int, static: Bytes
+) -> pa.Array:
     field = shape.fields[column]
     validity = _validity(column, static)
     raw = _cut(static, field.offset, field.width)
     data: npt.NDArray[Any] = raw
     match sql_type.kind:
         case Kind.BOOLEAN:
-            data = np.packbits(raw.ravel() != 0, bitorder="little")
+            data = np.packbits(raw != 0, bitorder="little")
         case Kind.NUMERIC:
-            data = _decimals(sql_type, raw, column, static)
+            data = _decimals(sql_type, raw, narrow=found.bit_width == 64)
         case Kind.INTERVAL:
             data = _intervals(raw)
-    return pa.Array.from_buffers(arrow_type(sql_type), len(static), [validity, pa.py_buffer(data)])
+    return pa.Array.from_buffers(found, len(static), [validity, pa.py_buffer(data)])
 
 
-def _decimals(sql_type: SqlType, raw: Bytes, column: int, static: Bytes) -> npt.NDArray[Any]:
-    """Numbers of 16 bytes. Arrow's decimals know neither NaN nor infinities: these are refused."""
+def _decimals(sql_type: SqlType, raw: npt.NDArray[Any], *, narrow: bool) -> npt.NDArray[Any]:
+    """Numbers of 16 bytes, or of 8. Arrow's decimals know neither NaN nor infinities: these are
+    refused."""
     if numeric_bits(sql_type) == 64:
-        low = raw.view("<i8").ravel()
-        wide = np.empty((len(low), 2), "<i8")
-        wide[:, 0] = low
-        wide[:, 1] = low >> 63
-        special = np.isin(low, list(special_numbers(64)))
+        low = raw.view("<i8")
+        special = _extreme(low)
+        wide = low if narrow else np.stack([low, low >> 63], axis=1)
     else:
         wide = raw.view("<i8").reshape(-1, 2)
-        high = wide[:, 1]
         # The reserved numbers are the only ones whose upper half is an extreme.
-        special = (high == np.iinfo(np.int64).min) | (high == np.iinfo(np.int64).max)
-    if special.any():
+        special = _extreme(wide[:, 1])
+    if special:
         raise Unsupported(
             "NaN or infinity of a numeric column in Arrow",
             hint="cast the column to double precision",
@@ -244,7 +304,16 @@ def _decimals(sql_type: SqlType, raw: Bytes, column: int, static: Bytes) -> npt.
     return wide
 
 
-def _intervals(raw: Bytes) -> npt.NDArray[Any]:
+def _extreme(numbers: Integers) -> bool:
+    """Whether one of them is among the reserved ones of a NUMERIC slot, which are the least two
+    and the greatest of 64 bits."""
+    if not len(numbers):
+        return False
+    limits = np.iinfo(np.int64)
+    return bool(numbers.min() <= limits.min + 1 or numbers.max() == limits.max)
+
+
+def _intervals(raw: npt.NDArray[Any]) -> npt.NDArray[Any]:
     """Microseconds become Arrow's nanoseconds, which reach a thousandth as far."""
     data = raw.copy()
     microseconds = data.view("<i8").reshape(-1, 2)[:, 1]
@@ -261,25 +330,23 @@ def _intervals(raw: Bytes) -> npt.NDArray[Any]:
 def _variable_column(
     sql_type: SqlType, shape: Shape, column: int, joined: JoinedValues, static: Bytes
 ) -> pa.Array:
-    base = joined.starts + shape.tail
+    begins = joined.starts + shape.tail
+    ends = begins + _ends(shape, column, static)
     before = shape.before[column]
-    bounds = np.empty((len(static), 2), np.int64)
-    bounds[:, 0] = base
     if before is not None:
-        bounds[:, 0] += _cut(static, before.offset, 4).view("<u4").ravel()
-    bounds[:, 1] = base + _ends(shape, column, static)
-    taken = joined.slices(bounds.ravel(), 2, 0, len(static))
-    _, offsets, data = taken.buffers()
-    validity = _validity(column, static)
-    array = pa.Array.from_buffers(arrow_type(sql_type), len(static), [validity, offsets, data])
+        begins += _cut(static, before.offset, 4)
+    offsets, data = joined.pieces(begins, ends)
     if sql_type.kind is not Kind.BYTEA:
-        _check_text(array)
-    return array
+        _check_text(len(static), offsets, data)
+    validity = _validity(column, static)
+    return pa.Array.from_buffers(arrow_type(sql_type), len(static), [validity, offsets, data])
 
 
-def _check_text(array: pa.Array) -> None:
+def _check_text(count: int, offsets: pa.Buffer, data: pa.Buffer | None) -> None:
+    if data is None or not data.size or np.frombuffer(data, np.uint8).max() < 0x80:
+        return
     try:
-        array.validate(full=True)
+        pa.Array.from_buffers(pa.utf8(), count, [None, offsets, data]).validate(full=True)
     except pa.ArrowInvalid as error:
         raise Corruption("row holds text that is not UTF-8", detail=str(error)) from error
 
@@ -292,5 +359,5 @@ def _missing(layout: RowLayout, column: int, count: int) -> pa.Array:
         return pa.nulls(count, arrow_type(sql_type))
     one = RowLayout((layout.slots[column],))
     single = JoinedValues([one.encode((value,))])
-    array = _group_to_arrays(one, one.shape(1), single, (0,))[0]
+    array = _group_to_arrays(one, one.shape(1), single, (0,), narrow=False)[0]
     return array.take(pa.array(np.zeros(count, np.int64)))

@@ -71,7 +71,7 @@ _AFTER_HASH = itemgetter(slice(HASH_BYTES, None))
 def records_to_arrow(records: list[bytes]) -> pa.RecordBatch:
     """Every change of the records, in order. Corruption when one does not match its hash."""
     joined = JoinedValues(records)
-    headers = _headers(joined)
+    headers = _headers(joined, records)
     counts: Integers = headers["count"].astype(np.int64)
     owner = np.repeat(np.arange(len(records)), counts)
     first = np.cumsum(counts) - counts
@@ -101,15 +101,15 @@ def records_to_arrow(records: list[bytes]) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
 
-def _headers(joined: JoinedValues) -> npt.NDArray[Any]:
+def _headers(joined: JoinedValues, records: list[bytes]) -> npt.NDArray[Any]:
     """The headers of all records, each checked against its length and hash."""
     if len(joined.lengths) and joined.lengths.min() < HEADER_BYTES:
         raise Corruption("log record is cut short", found_bytes=int(joined.lengths.min()))
     headers = joined.gather(joined.starts, HEADER_BYTES).view(_HEADER).ravel()
     if (headers["length"] != joined.lengths).any():
         _refuse(headers, headers["length"] != joined.lengths, "wrong length")
-    hashed = map(xxh3_64_intdigest, map(_AFTER_HASH, joined.values))
-    digests = np.fromiter(hashed, np.uint64, len(joined.values))
+    hashed = map(xxh3_64_intdigest, map(_AFTER_HASH, records))
+    digests = np.fromiter(hashed, np.uint64, len(records))
     if (headers["hash"] != digests).any():
         _refuse(headers, headers["hash"] != digests, "wrong hash")
     return headers

@@ -17,6 +17,9 @@ from belvedere.errors import InvalidInput
 KEY_BYTES_MAX = 64 * 1024
 VALUE_BYTES_MAX = 64 * 1024 * 1024
 SCAN_BATCH_ROWS = 4096
+BULK_BATCH_ROWS = 25_000
+"""Who asks for so many rows at a time reads a large range once."""
+
 
 Pair = tuple[bytes, bytes]
 Write = tuple[bytes, bytes | None]
@@ -48,7 +51,8 @@ class BatchStore(Protocol):
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        """The values alone, in key order: what a vectorised decoder wants, at half the cost."""
+        """The values alone, in key order: what a vectorised decoder wants, at half the cost. With
+        BULK_BATCH_ROWS or more, a store need not keep in its cache what it reads."""
 
     def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
         """Apply all or nothing; a later write of one key in the batch wins. With `sync`, return

@@ -33,6 +33,7 @@ from rocksdict import (
 
 from belvedere.errors import Corruption, Error, InvalidInput, Unavailable
 from belvedere.kv.batch import (
+    BULK_BATCH_ROWS,
     KEY_BYTES_MAX,
     SCAN_BATCH_ROWS,
     Pair,
@@ -45,7 +46,14 @@ from belvedere.kv.batch import (
 from belvedere.kv.files import check_file, check_target, os_errors_mapped
 from belvedere.kv.rocksdb_errors import lock_owner, open_already, translated, translated_open
 from belvedere.kv.rocksdb_log import Ingest, check_logs, cut_logs, read_ingests, write_ingests
-from belvedere.kv.rocksdb_scan import Scan, ScanRegistry, take_pairs, take_pairs_back, take_values
+from belvedere.kv.rocksdb_scan import (
+    BulkScan,
+    Scan,
+    ScanRegistry,
+    take_pairs,
+    take_pairs_back,
+    take_values,
+)
 from belvedere.kv.rocksdb_settings import CACHE_BYTES, store_options
 
 CLOSE_WAIT_S = 0.001
@@ -151,6 +159,8 @@ class RocksStore:
     ) -> Iterator[list[bytes]]:
         check_scan(start, end, None, batch_rows)
         self._check_open()
+        if batch_rows >= BULK_BATCH_ROWS:
+            return BulkScan(self, self._scans, start, end, batch_rows=batch_rows)
         return Scan(
             self,
             self._scans,
@@ -258,6 +268,11 @@ class RocksStore:
         """For scans: an iterator that the store can take back."""
         self._check_open()
         return self._database.iter(options)
+
+    def open_items(self, start: bytes, options: ReadOptions) -> Iterator[Pair]:
+        """For bulk scans: the same over pairs."""
+        self._check_open()
+        return cast("Iterator[Pair]", self._database.items(from_key=start, read_opt=options))
 
     def failed(self, error: Exception) -> Error:
         """The error to raise in place of `error`."""

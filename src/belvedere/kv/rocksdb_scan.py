@@ -1,8 +1,10 @@
 """Scans over a live RocksDB iterator, and the way a store takes them back when it closes.
 
-Three properties of the binding shape this file (each has a test):
+Four properties of the binding shape this file (each has a test):
   - `Rdict.items()` and `values()` end without a word at a block they cannot read, so a damaged
     store would look merely shorter. The plain iterator has `status()`: it is asked at every end.
+  - `items()` is a third quicker than the plain iterator. A bulk scan draws from it, and at its end
+    lets a plain iterator go on from there.
   - An iterator keeps its database open, lock included, after `close()`. So the store knows every
     scan that holds one, and releases it first.
   - The lower bound of a read option overwrites the upper bound; reverse scans compare keys instead.
@@ -15,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from itertools import islice
 from threading import Lock
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, cast
 from weakref import WeakSet
 
 from rocksdict import RdictIter, ReadOptions
@@ -33,6 +35,9 @@ class ScanOwner(Protocol):
 
     def open_cursor(self, options: ReadOptions) -> RdictIter:
         """A new iterator; fails when the store is closed."""
+
+    def open_items(self, start: bytes, options: ReadOptions) -> Iterator[Pair]:
+        """A new iterator over pairs, from this key on; fails when the store is closed."""
 
     def failed(self, error: Exception) -> Error:
         """The error to raise instead of `error`."""
@@ -93,7 +98,7 @@ class Scan(Generic[Row]):
         self._left = limit
         self._batch_rows = batch_rows
         self._lock = Lock()
-        self._cursor: RdictIter | None = None
+        self._cursor: Any = None  # an iterator of the binding
         self._done = limit == 0 or (end is not None and end <= start)
 
     def __iter__(self) -> Iterator[list[Row]]:
@@ -125,9 +130,9 @@ class Scan(Generic[Row]):
             cursor = self._cursor or self._open()
             left = self._left
             wanted = self._batch_rows if left is None else min(self._batch_rows, left)
-            rows = self._take(cursor, wanted, self._start)
+            rows = self._draw(cursor, wanted)
             if len(rows) < wanted:
-                cursor.status()
+                self._check_end(cursor)
                 self._finish()
             elif left == wanted:
                 self._finish()
@@ -142,11 +147,21 @@ class Scan(Generic[Row]):
             raise self._owner.failed(error) from error
         return rows
 
-    def _open(self) -> RdictIter:
+    def _draw(self, cursor: Any, wanted: int) -> list[Row]:
+        return self._take(cursor, wanted, self._start)
+
+    def _check_end(self, cursor: Any) -> None:
+        """Fail when the rows did not end but could not be read."""
+        cursor.status()
+
+    def _options(self) -> ReadOptions:
         options = ReadOptions()
         if self._end is not None:
             options.set_iterate_upper_bound(self._end)
-        cursor = self._owner.open_cursor(options)
+        return options
+
+    def _open(self) -> Any:
+        cursor = self._owner.open_cursor(self._options())
         if not self._reverse:
             cursor.seek(self._start)
         elif self._end is None:
@@ -155,7 +170,7 @@ class Scan(Generic[Row]):
             cursor.seek_for_prev(self._end)
         return cursor
 
-    def _keep(self, cursor: RdictIter, first: bool) -> None:
+    def _keep(self, cursor: Any, first: bool) -> None:
         self._cursor = cursor
         if first:
             self._registry.between.add(self)
@@ -163,6 +178,54 @@ class Scan(Generic[Row]):
     def _finish(self) -> None:
         self._done = True
         self._cursor = None
+
+
+class BulkScan(Scan[bytes]):
+    """The values of a range that is read once, as a whole: they are not kept in the cache, where
+    they would push out what others read again and again."""
+
+    __slots__ = ("_last_key",)
+
+    def __init__(
+        self,
+        owner: ScanOwner,
+        registry: ScanRegistry,
+        start: bytes,
+        end: bytes | None,
+        *,
+        batch_rows: int,
+    ) -> None:
+        super().__init__(
+            owner,
+            registry,
+            take_values,
+            start,
+            end,
+            reverse=False,
+            limit=None,
+            batch_rows=batch_rows,
+        )
+        self._last_key = start
+
+    def _open(self) -> Iterator[Pair]:
+        options = self._options()
+        cast(Any, options).fill_cache(False)  # the binding's stub lacks the argument
+        return self._owner.open_items(self._start, options)
+
+    def _draw(self, cursor: Any, wanted: int) -> list[bytes]:
+        # One pair at a time: many together would be work for the garbage collector.
+        last: Pair = (self._last_key, b"")
+        values = [(last := pair)[1] for pair in islice(cursor, wanted)]
+        self._last_key = last[0]
+        return values
+
+    def _check_end(self, cursor: Any) -> None:
+        """Rows written since may follow; what matters is that everything can be read."""
+        plain = self._owner.open_cursor(self._options())
+        plain.seek(self._last_key)
+        while plain.valid():
+            plain.next()
+        plain.status()
 
 
 # Zipping the bound methods keeps the per-row work in C: 0.47 us a pair against 0.54 in a loop.

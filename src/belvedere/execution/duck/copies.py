@@ -5,6 +5,10 @@ budget; the least recently read go first. It is in effect a deferred projection 
 statement first brings the copies it reads up to its own position by the log, then reads them in a
 transaction of DuckDB, so that a later statement's changes do not show.
 
+It begins as stored rows, of which columns are made when they are first read. It becomes a table of
+DuckDB, read up to twice as fast and kept up to date in place, when that will pay: a statement is
+repeated, the columns have been read often, or many rows have changed.
+
     position   how far the log has been read, for all copies alike
     pending    what each copy still lacks of that
 
@@ -19,7 +23,7 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, Protocol
 
 import duckdb
@@ -27,18 +31,26 @@ import duckdb
 from belvedere.catalog import model
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec import keyspace
-from belvedere.codec.arrow import rows_to_arrow
 from belvedere.codec.record import Change, Record
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.duck import copy as copying
+from belvedere.execution.duck.columns import Columns
 from belvedere.execution.duck.copy import Copy, Filling, Images
 from belvedere.execution.run import Run
+from belvedere.kv.batch import BULK_BATCH_ROWS
 from belvedere.txn.transaction import Transaction
 
-SCAN_BATCH_ROWS = 20_000
+SCAN_BATCH_ROWS = BULK_BATCH_ROWS
 CATCH_UP_POSITIONS_MAX = 100_000
 """A copy that is further behind is made anew: a scan is quicker than so much of the log."""
 
+READS_MAX = 16
+"""A copy whose every column has been read so often, on average, has cost what a table costs."""
+
+CHANGED_ROWS_MAX = 1_000
+"""So many changed rows are read around; then the copy becomes a table, to be kept up to date."""
+
+STATEMENTS_MAX = 10_000
 PENDING_SHARE_MAX = 0.25
 DEAD_ROWS_MIN = 10_000
 DEAD_SHARE_MAX = 0.25
@@ -65,6 +77,7 @@ class Copies:
         self._position = 0
         self._building: set[int] = set()
         self._refused: dict[int, int] = {}  # relation to the catalog version it was refused at
+        self._statements: OrderedDict[int, None] = OrderedDict()  # hashes, the oldest first
         self._number = 0
         self._cursor: Any = None
 
@@ -91,32 +104,51 @@ class Copies:
             return tuple(copy.compiled.table.name for copy in self._copies.values())
 
     def lend(
-        self, cursor: Any, relations: Iterable[int], run: Run, *, build: bool = True
+        self,
+        cursor: Any,
+        wanted: Mapping[int, Sequence[int]],
+        run: Run,
+        *,
+        statement: str | None = None,
     ) -> dict[int, str]:
-        """What stands in FROM for the tables that have a copy, in `cursor`, which is in a
-        transaction afterwards; the others have to be scanned."""
-        reader, wanted = run.reader, dict.fromkeys(relations)
+        """What stands in FROM for the tables that have a copy, with at least the wanted slots, in
+        `cursor`, which is in a transaction afterwards; the others have to be scanned. Without a
+        `statement`, the text that reads them, no copy is made."""
+        reader = run.reader
         if not wanted or not isinstance(reader, Transaction) or not _is_plain(reader):
             return {}
-        if build:
+        if statement is not None:
             for relation in wanted:
                 self._build(relation, reader, run)
         with self._mutex:
             if not any(relation in self._copies for relation in wanted):
                 return {}
             self._advance(reader.position)
-            usable = [copy for one in wanted if (copy := self._usable(one, reader)) is not None]
-            if not usable:
-                return {}
+            again = self._read_again(statement)
+            found = [self._usable(relation, reader, run, again=again) for relation in wanted]
+            usable = [copy for copy in found if copy is not None]
             try:
                 past = _past(self._log, reader.position, self._position)
             except InvalidInput:  # trimmed
                 return {}
             cursor.execute("BEGIN")
-            cursor.execute(f"SELECT 1 FROM {usable[0].name} LIMIT 0")  # the snapshot is taken here
-            return {copy.relation: self._lent(cursor, copy, reader, past) for copy in usable}
+            for copy in usable:
+                if copy.columns is None:
+                    cursor.execute(f"SELECT 1 FROM {copy.name} LIMIT 0")  # takes the snapshot
+                    break
+            return self._lent_all(cursor, usable, wanted, reader, past)
 
-    def _usable(self, relation: int, reader: Transaction) -> Copy | None:
+    def _read_again(self, statement: str | None) -> bool:
+        """Whether this statement was here before."""
+        if statement is None:
+            return False
+        known = hash(statement) in self._statements
+        self._statements[hash(statement)] = None
+        if len(self._statements) > STATEMENTS_MAX:
+            self._statements.popitem(last=False)
+        return known
+
+    def _usable(self, relation: int, reader: Transaction, run: Run, *, again: bool) -> Copy | None:
         copy = self._copies.get(relation)
         if copy is None:
             return None
@@ -127,16 +159,26 @@ class Copies:
         if own > OWN_ROWS_MAX:
             return None
         self._copies.move_to_end(relation)
-        return copy if self._brought_up(copy) else None
+        return copy if self._brought_up(copy, run, again=again) else None
 
-    def _lent(self, cursor: Any, copy: Copy, reader: Transaction, past: dict[bytes, Images]) -> str:
-        prefix = keyspace.row_prefix(copy.relation)
-        seen = {key: image for key, image in past.items() if key.startswith(prefix)}
-        for change in reader.changes:
-            if change.relation == copy.relation:
-                before = seen[change.key].before if change.key in seen else change.old
-                seen[change.key] = Images(before, change.new)
-        return copying.around(cursor, copy, seen) if seen else copy.name
+    def _lent_all(
+        self,
+        cursor: Any,
+        copies: list[Copy],
+        wanted: Mapping[int, Sequence[int]],
+        reader: Transaction,
+        past: dict[bytes, Images],
+    ) -> dict[int, str]:
+        lent = {}
+        for copy in copies:
+            seen = _differences(copy, reader, past)
+            try:
+                lent[copy.relation] = _lent(cursor, copy, wanted[copy.relation], seen)
+            except Unsupported:  # no place in Arrow
+                self._refuse(copy.compiled.table)
+                self._drop(copy)
+        self._shrink()
+        return lent
 
     def note_of(self, relation: int) -> str | None:
         """A line about the copy of a table, for EXPLAIN."""
@@ -144,7 +186,8 @@ class Copies:
             copy = self._copies.get(relation)
             if copy is None:
                 return None
-            return f"columnar copy of {copy.rows} rows, last at position {self._position}"
+            made = "" if copy.columns is None else f", {copy.columns.made} columns so far"
+            return f"columnar copy of {copy.rows} rows{made}, last at position {self._position}"
 
     # -- the log ------------------------------------------------------------------------------
 
@@ -187,15 +230,19 @@ class Copies:
             del copies[found.id]
             self._forget(copy)
 
-    def _brought_up(self, copy: Copy) -> bool:
-        """Apply what is pending; False when the copy had to be given up."""
-        if not copy.pending:
-            return True
+    def _brought_up(self, copy: Copy, run: Run, *, again: bool) -> bool:
+        """Make a table of it if that pays, and apply what is pending to a table; False when the
+        copy had to be given up."""
         if len(copy.pending) > max(copy.rows * PENDING_SHARE_MAX, DEAD_ROWS_MIN):
             self._drop(copy)
             return False
+        if copy.columns is not None and not again and not _is_worn(copy):
+            return True
         try:
-            copying.apply(self._cursor, copy)
+            if copy.columns is not None and not self._move(copy, copy.columns, run):
+                return False
+            if copy.pending:
+                copying.apply(self._cursor, copy)
             if copy.dead > max(copy.rows * DEAD_SHARE_MAX, DEAD_ROWS_MIN):
                 copying.compact(self._cursor, copy, self._name(copy.relation))
         except (Unsupported, duckdb.Error):  # no place in Arrow, or in memory
@@ -226,60 +273,65 @@ class Copies:
             self._building.discard(relation)
 
     def _fill(self, compiled: CompiledTable, reader: Transaction, run: Run) -> None:
+        columns = Columns(compiled)
+        if not self._scan(compiled, reader, run, columns):
+            return
+        relation = compiled.table.id
         with self._mutex:
-            if self._cursor is None:
+            self._advance(reader.position)
+            made = {relation: Copy(compiled, columns, columns.rows)}
+            try:
+                for record in self._log.read(reader.position, self._position):
+                    for change in record.changes():
+                        self._note(change, made)
+            except InvalidInput:  # trimmed meanwhile: the log no longer has what happened since
                 return
-            filling = Filling(self._cursor.cursor(), self._name(compiled.table.id))
+            if made and self._cursor is not None:
+                self._copies[relation] = made[relation]
+                self._shrink()
+
+    def _scan(
+        self, compiled: CompiledTable, reader: Transaction, run: Run, columns: Columns
+    ) -> bool:
+        """All rows; False when they are too few or too many."""
+        scan = reader.scan_values(compiled.start, compiled.end, batch_rows=SCAN_BATCH_ROWS)
+        for values in scan:
+            run.interrupt.read(len(values))
+            if not columns.rows and len(values) < min(self._budget.rows_min, SCAN_BATCH_ROWS):
+                return False
+            columns.add(list(values))
+            if columns.size_bytes > self._budget.bytes_max:
+                self._refuse(compiled.table)
+                return False
+        return columns.rows > 0
+
+    def _move(self, copy: Copy, columns: Columns, run: Run) -> bool:
+        """Make a table of a copy; False when that is too large and the copy was given up."""
+        filling = Filling(self._cursor.cursor(), self._name(copy.relation))
         kept = False
         try:
-            if self._scan(compiled, reader, run, filling):
-                filling.finish()
-                kept = self._keep(compiled, filling, reader)
+            for batch in columns.batches(copying.live_slots(copy.compiled.table)):
+                run.interrupt.check()
+                filling.add(batch)
+            filling.finish()
+            kept = filling.size_bytes <= self._budget.bytes_max
         finally:
             try:
                 if not kept:
                     filling.abandon()
             finally:
                 filling.close()
-
-    def _scan(
-        self, compiled: CompiledTable, reader: Transaction, run: Run, filling: Filling
-    ) -> bool:
-        """All rows; False when they are too few or too many."""
-        slots = copying.live_slots(compiled.table)
-        names = [f"s{slot}" for slot in slots]
-        scan = reader.scan_values(compiled.start, compiled.end, batch_rows=SCAN_BATCH_ROWS)
-        for values in scan:
-            run.interrupt.read(len(values))
-            if not filling.rows and len(values) < min(self._budget.rows_min, SCAN_BATCH_ROWS):
-                return False
-            filling.add(rows_to_arrow(compiled.layout, list(values), slots, names))
-            if filling.size_bytes > self._budget.bytes_max:
-                self._refuse(compiled.table)
-                return False
-        return filling.rows > 0
-
-    def _keep(self, compiled: CompiledTable, filling: Filling, reader: Transaction) -> bool:
-        """Whether it could be kept: the log still has what happened since."""
-        relation = compiled.table.id
-        with self._mutex:
-            self._advance(reader.position)
-            version = reader.catalog.version
-            copy = Copy(compiled, filling.name, filling.rows, filling.size_bytes, version)
-            made = {relation: copy}
-            try:
-                for record in self._log.read(reader.position, self._position):
-                    for change in record.changes():
-                        self._note(change, made)
-            except InvalidInput:  # trimmed meanwhile
-                return False
-            if not made or self._cursor is None:
-                return False
-            self._copies[relation] = copy
-            self._shrink()
-            return True
+        if not kept:
+            self._refuse(copy.compiled.table)
+            self._drop(copy)
+            return False
+        copy.name, copy.table_bytes, copy.columns = filling.name, filling.size_bytes, None
+        return True
 
     def _shrink(self) -> None:
+        for copy in self._copies.values():
+            if self.size_bytes > self._budget.bytes_max and copy.columns is not None:
+                copy.columns.forget()
         while self.size_bytes > self._budget.bytes_max and len(self._copies) > 1:
             self._drop(next(iter(self._copies.values())))
 
@@ -299,7 +351,7 @@ class Copies:
             self._drop(copy)
 
     def _forget(self, copy: Copy) -> None:
-        if self._cursor is not None:
+        if self._cursor is not None and copy.name:
             self._cursor.execute(f"DROP TABLE IF EXISTS {copy.name}")
 
 
@@ -308,6 +360,41 @@ def _is_plain(reader: Transaction) -> bool:
     changes = reader.changes
     own_catalog = any(change.relation == model.CATALOG_RELATION for change in changes)
     return not reader.isolation.validates_reads and not own_catalog
+
+
+def _is_worn(copy: Copy) -> bool:
+    """Whether reading it as columns has cost, or will cost, more than a table of it."""
+    columns_read = copy.reads / len(copying.live_slots(copy.compiled.table))
+    return columns_read > READS_MAX or len(copy.pending) > CHANGED_ROWS_MAX
+
+
+def _differences(copy: Copy, reader: Transaction, past: dict[bytes, Images]) -> dict[bytes, Images]:
+    """For every row that is not to the reader what it is in the copy: what it is in the copy, and
+    to the reader."""
+    prefix = keyspace.row_prefix(copy.relation)
+    seen = dict(copy.pending)
+    for key, image in past.items():
+        if key.startswith(prefix):
+            before = seen[key].before if key in seen else image.before
+            seen[key] = Images(before, image.after)
+    for change in reader.changes:
+        if change.relation == copy.relation:
+            before = seen[change.key].before if change.key in seen else change.old
+            seen[change.key] = Images(before, change.new)
+    return seen
+
+
+def _lent(cursor: Any, copy: Copy, wanted: Sequence[int], differences: dict[bytes, Images]) -> str:
+    """What stands in FROM for one copy."""
+    if copy.columns is None:
+        source, slots = copy.name, list(copying.live_slots(copy.compiled.table))
+    else:
+        key = copy.compiled.table.primary_key
+        slots = list(dict.fromkeys([*wanted, *key] if differences or not wanted else wanted))
+        source = f"held_{copy.relation}"
+        cursor.register(source, copy.columns.table(slots))
+        copy.reads += len(slots)
+    return copying.around(cursor, copy, source, slots, differences) if differences else source
 
 
 def _past(log: Log, position: int, reached: int) -> dict[bytes, Images]:

@@ -1,16 +1,19 @@
-"""The columnar copy of one table: its rows at a position, as a table of DuckDB.
+"""The columnar copy of one table: its rows at a position, first in memory as they were scanned,
+with the columns that are read (`columns`), later as a table of DuckDB.
 
-    copy_17_3 (s0, s1, s4)      relation 17, third copy of it; a column for every live slot
+    held_17                     relation 17: Arrow columns, registered for one statement
+    copy_17_3 (s0, s1, s4)      third table of it; a column for every live slot
 
-Rows that change are deleted by primary key and added at the end, so a copy has no order. A reader
-at another position than the copy's, or with writes of its own, reads around the difference:
+Rows of a table that change are deleted by primary key and added at the end, so a copy has no order.
+Arrow columns never change. A reader at another position than the copy's, or with writes of its own,
+reads around the difference:
 
     copy_17_3 without the keys of mask_17, and extra_17
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
@@ -20,6 +23,7 @@ import pyarrow as pa
 from belvedere.catalog.model import Table
 from belvedere.catalog.relation import CompiledTable
 from belvedere.codec.arrow import rows_to_arrow
+from belvedere.execution.duck.columns import Columns
 
 FILL_ROWS = 60_000
 """So many scanned rows are handed to DuckDB at a time."""
@@ -34,19 +38,26 @@ class Images(NamedTuple):
 
 @dataclass(slots=True)
 class Copy:
-    """`pending` are the changes since that are not in DuckDB's table yet, by key."""
+    """`columns` until it is a table of DuckDB, which then has `name` and `table_bytes`. `pending`
+    are the changes since that are in neither yet, by key. `reads` counts the columns that
+    statements have read of `columns`."""
 
     compiled: CompiledTable
-    name: str
+    columns: Columns | None
     rows: int
-    size_bytes: int
-    catalog_version: int
+    name: str = ""
+    table_bytes: int = 0
+    reads: int = 0
     dead: int = 0
     pending: dict[bytes, Images] = field(default_factory=dict)
 
     @property
     def relation(self) -> int:
         return self.compiled.table.id
+
+    @property
+    def size_bytes(self) -> int:
+        return self.table_bytes if self.columns is None else self.columns.size_bytes
 
     def note(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
         known = self.pending.get(key)
@@ -68,7 +79,7 @@ def same_rows(one: Table, other: Table) -> bool:
     return shapes[0] == shapes[1] and one.primary_key == other.primary_key
 
 
-def columns_of(compiled: CompiledTable, values: list[bytes], slots: tuple[int, ...]) -> Any:
+def columns_of(compiled: CompiledTable, values: list[bytes], slots: Sequence[int]) -> Any:
     names = [f"s{slot}" for slot in slots]
     return pa.Table.from_batches([rows_to_arrow(compiled.layout, values, slots, names)])
 
@@ -77,8 +88,8 @@ def columns_of(compiled: CompiledTable, values: list[bytes], slots: tuple[int, .
 
 
 class Filling:
-    """A copy in the making: DuckDB takes in what was scanned, in a thread of its own, while the
-    next rows are scanned."""
+    """A table in the making: DuckDB takes in what it is given, in a thread of its own, while the
+    next rows are made ready."""
 
     def __init__(self, cursor: Any, name: str) -> None:
         self._cursor = cursor
@@ -183,14 +194,20 @@ def _same_key(slots: Iterable[int]) -> str:
 # -- reading around it -----------------------------------------------------------------------------
 
 
-def around(cursor: Any, copy: Copy, differences: Mapping[bytes, Images]) -> str:
-    """What stands in FROM for a reader to whom some rows differ: `before` is what the copy has,
+def around(
+    cursor: Any,
+    copy: Copy,
+    source: str,
+    slots: Sequence[int],
+    differences: Mapping[bytes, Images],
+) -> str:
+    """What stands in FROM for a reader to whom some rows differ: `before` is what the source has,
     `after` what the reader sees."""
     hidden = [image.before for image in differences.values() if image.before is not None]
     added = [image.after for image in differences.values() if image.after is not None]
-    slots, key = live_slots(copy.compiled.table), copy.compiled.table.primary_key
+    key = copy.compiled.table.primary_key
     columns = ", ".join(f"s{slot}" for slot in slots)
-    text = f"SELECT {columns} FROM {copy.name} AS k"
+    text = f"SELECT {columns} FROM {source} AS k"
     if hidden:
         cursor.register(f"mask_{copy.relation}", columns_of(copy.compiled, hidden, key))
         text += f" ANTI JOIN mask_{copy.relation} AS m ON {_same_key(key)}"

@@ -73,7 +73,7 @@ class DuckEngine:
         interrupt.add_hook(stop)
         try:
             interrupt.check()
-            sources = self._sources(cursor, leaves, run)
+            sources = self._sources(cursor, leaves, run, text)
             interrupt.check()
             for number, source in enumerate(sources):
                 text = text.replace(leaf_place(number), source)
@@ -96,7 +96,7 @@ class DuckEngine:
         stop = cursor.interrupt
         interrupt.add_hook(stop)
         try:
-            lent = self.copies.lend(cursor, [leaf.relation], run, build=False)
+            lent = self.copies.lend(cursor, {leaf.relation: leaf.slots}, run)
             if not lent:
                 return None
             source = _columns(leaf, lent[leaf.relation])
@@ -113,10 +113,15 @@ class DuckEngine:
             return self.copies.note_of(leaf.relation) or "scan"
         return "scan"
 
-    def _sources(self, cursor: Any, leaves: Sequence[Leaf], run: Run) -> list[str]:
+    def _sources(self, cursor: Any, leaves: Sequence[Leaf], run: Run, text: str) -> list[str]:
         """What stands for each leaf in FROM."""
-        wanted = [leaf.relation for leaf in leaves if leaf.relation is not None]
-        lent = {} if self.copies is None else self.copies.lend(cursor, wanted, run)
+        lent: dict[int, str] = {}
+        if self.copies is not None:
+            wanted: dict[int, list[int]] = {}
+            for leaf in leaves:
+                if leaf.relation is not None:
+                    wanted.setdefault(leaf.relation, []).extend(leaf.slots)
+            lent = self.copies.lend(cursor, wanted, run, statement=text)
         sources = []
         for number, leaf in enumerate(leaves):
             found = None if leaf.relation is None else lent.get(leaf.relation)
