@@ -51,8 +51,9 @@ pipeline-laws: setup ## immediate == deferred == Spark: 60 random views, 10 batc
 	$(BIN)/python -m tests.pipeline.spark_laws --cases 12 --views 5 --batches 10 --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.pipeline.spark_tpch --lines 2000 --cycles 2 --seed $(or $(SEED),1)
 
-pipeline-faults: setup ## 30 kills of driver, Python workers and owner of a Spark job; executors come and go; SEED=7
+pipeline-faults: setup ## 30 kills of driver, Python workers and owner of a Spark job, 15 while views are filled; executors come and go; SEED=7
 	$(BIN)/python -m tests.pipeline.spark_faults --kills 30 --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.pipeline.spark_fill_faults --kills 15 --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.pipeline.spark_elastic --seed $(or $(SEED),1)
 
 lint: setup ## format, lint and types only

@@ -64,6 +64,25 @@ PIPELINE = (
 )
 """Places of the jobs on Spark: in the driver, and (task, sum) in its Python workers."""
 
+FILLING = (
+    "fill.begun",
+    "fill.task",
+    "fill.before_file",
+    "fill.after_file",
+    "fill.made",
+    "fill.recorded",
+    "fill.finished",
+    "fill.emptied",
+    "fill.marked",
+    "fill.before_ingest",
+    "fill.after_ingest",
+    "fill.taken",
+    "fill.caught_up",
+    "fill.published",
+)
+"""Places of a backfill on Spark: in the driver, (task, file) in its Python workers, and from
+`emptied` on in the owner of the store."""
+
 PLANTED = {
     "ack_before_sync": "a commit is acknowledged before the sync that covers it",
     "sync_skipped": "the sync is not done at all",
@@ -122,7 +141,7 @@ def arm(
     name: str, action: str, *, at: int | None = None, call: Callable[[], None] | None = None
 ) -> None:
     """Make `name` act at its `at`-th hit from now on (every hit when None)."""
-    if name not in (*BOUNDARIES, *PIPELINE):
+    if name not in (*BOUNDARIES, *PIPELINE, *FILLING):
         raise InvalidInput("unknown failpoint", sqlstate="42704", name=name)
     hits[name] = 0
     _places[name] = _Arming(action, at, call)

@@ -37,6 +37,7 @@ from belvedere.pipeline.store import Store
 from belvedere.remote.client import is_reachable
 
 DEADLINE_S = 600.0
+PROGRAM = "tests.pipeline.spark_faults"
 VIEWS = {
     "per_kind": "SELECT kind, count(*) AS n, sum(price) AS total FROM items GROUP BY kind",
     "joined": "SELECT i.id, k.name FROM items i JOIN kinds k ON k.id = i.kind WHERE i.price > 2",
@@ -118,10 +119,10 @@ class Owner:
             self._process = None
 
 
-def talking(*arguments: str) -> subprocess.Popen[str]:
-    """This program in another process, with pipes to and from it."""
+def talking(*arguments: str, program: str = PROGRAM) -> subprocess.Popen[str]:
+    """A program of the tests in another process, with pipes to and from it."""
     return subprocess.Popen(
-        [sys.executable, "-m", "tests.pipeline.spark_faults", *arguments],
+        [sys.executable, "-m", program, *arguments],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
@@ -228,14 +229,15 @@ def drive(directory: str) -> None:
 class Driver:
     """The driver's process, which is started again when it was killed."""
 
-    def __init__(self, directory: Path) -> None:
+    def __init__(self, directory: Path, program: str = PROGRAM) -> None:
         self._directory = directory
+        self._program = program
         self._process: subprocess.Popen[str] | None = None
 
     def run(self, point: str = "") -> str:
         """One job, to be killed at this point: `done`, `failed: ..`, or nothing when it died."""
         if self._process is None:
-            self._process = talking("--drive", str(self._directory))
+            self._process = talking("--drive", str(self._directory), program=self._program)
             assert self._process.stdout is not None
             assert self._process.stdout.readline() == "ready\n", "the driver did not start"
         said = tell(self._process, point)

@@ -13,6 +13,7 @@ from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection, OperationalError
 from belvedere.pipeline import backfill, verify
+from belvedere.pipeline.checkpoint import work_directory
 from belvedere.pipeline.inputs import Definitions, encoded_catalog
 from belvedere.pipeline.ready import ready
 from belvedere.pipeline.store import Store
@@ -199,5 +200,10 @@ def test_only_files_of_a_job_are_taken_in(shop: Path, items: Connection, tmp_pat
     catalog = backfill.decoded_catalog(backfill.encoded_catalog(store, lease))
     view = backfill.find_view(catalog, "totals")
     begun = store.ask("fill_begin", views=[view.id])
+    (work_directory(store) / "backfill-1").mkdir()
+    asked = {"view": view.id, "position": begun["position"], "files": [str(foreign)]}
     with pytest.raises(InvalidInput, match="not a file of a job"):
-        store.ask("fill_finish", view=view.id, position=begun["position"], files=[str(foreign)])
+        store.ask("fill_finish", job="backfill-1", **asked)
+    for job in ("backfill-2", "..", "../..", "backfill-1/.."):
+        with pytest.raises(InvalidInput, match="not a job of this store"):
+            store.ask("fill_finish", job=job, **asked)

@@ -7,14 +7,15 @@ up (`pipeline.sums`), or tasks do where it would not be exact. One exchange by k
 key together, and each task writes what it owns as a sorted file, which the store takes in as it is.
 Then every view catches up from the log and is let be read. Writers go on all the while.
 
-A job that dies leaves the views it has not finished waiting; run it again. Those that were finished
-are not done twice.
+A job that dies leaves the views it has not finished waiting; run it again. What was finished is not
+done twice, and files that were all made are taken in as they are (`pipeline.fill_job`); only a job
+that died before that begins anew, at another position.
 """
 
 from __future__ import annotations
 
+import contextlib
 import secrets
-import shutil
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import reduce
@@ -26,10 +27,11 @@ import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
+from belvedere import failpoints
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.codec import accumulator
-from belvedere.errors import Error, InvalidInput, Unsupported
+from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
 from belvedere.execution.spark.failures import FAILURES, meaning_of
 from belvedere.execution.spark.frames import Frame, Frames
 from belvedere.execution.spark.lower import Lowering
@@ -39,8 +41,8 @@ from belvedere.kv.rocksdb import RocksSortedFileWriter
 from belvedere.kv.rocksdb_settings import store_options
 from belvedere.pipeline.additions import SCHEMA, Recorder, encoded, recorded, view_of
 from belvedere.pipeline.changed import linear_view
-from belvedere.pipeline.checkpoint import work_directory
 from belvedere.pipeline.exact import exact_sums
+from belvedere.pipeline.fill_job import Files, Job, begun, left_behind, record
 from belvedere.pipeline.inputs import (
     Batches,
     Definitions,
@@ -56,6 +58,7 @@ from belvedere.pipeline.walk import table_sums
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.types import Row, SqlType
+from belvedere.views.build import filled_later
 from belvedere.views.grouping import entries, entry_function
 from belvedere.views.linear import Group
 from belvedere.views.source import ENVIRONMENT
@@ -97,27 +100,70 @@ def run(
     """Fill these views; each is given when it can be read."""
     parts = partitions or spark.sparkContext.defaultParallelism
     views = _wanted(store, names)
+    with left_behind(store) as jobs:
+        known = {view.id: job for view in views for job in jobs if job.waits(store, view.id)}
+        for view in views:
+            if view.id in known:
+                progress(f"{view.name}, made before")
+                yield _finished(store, known[view.id], view)
+    left = tuple(view for view in views if view.id not in known)
+    waiting = tuple(view for view in left if filled_later(view))
+    if known or waiting:  # asked again after a crash, some may be done
+        left = waiting
+    if left:
+        yield from _filled(spark, store, left, definitions, parts, progress)
+
+
+def _filled(
+    spark: SparkSession,
+    store: Store,
+    views: tuple[View, ...],
+    definitions: Definitions,
+    parts: int,
+    progress: Callable[[str], None],
+) -> Iterator[Filled]:
     found = store.ask("fill_begin", views=[view.id for view in views])
     lease = Lease(found["lease"], found["position"])
-    directory = work_directory(store) / f"backfill-{secrets.token_hex(8)}"
-    directory.mkdir()
-    try:
-        objects = encoded_catalog(store, lease)
-        inputs = Inputs(spark, store, views, lease, objects, definitions, parts, directory)
-        files = _made(inputs, progress)
+    _passed("fill.begun")
+    with begun(store) as directory:
+        try:
+            objects = encoded_catalog(store, lease)
+            inputs = Inputs(spark, store, views, lease, objects, definitions, parts, directory)
+            files = _made(inputs, progress)
+        finally:
+            with contextlib.suppress(Unavailable):  # the owner may be why it failed
+                store.release(lease)
+        _passed("fill.made")
+        job = record(store, directory, lease.position, _by_view(views, files))
+        _passed("fill.recorded")
         for view in views:
-            mine = [(name, rows) for id_, name, rows in files if id_ == view.id]
-            reached = store.ask(
-                "fill_finish",
-                view=view.id,
-                position=lease.position,
-                files=[name for name, _ in mine],
-            )
-            rows = sum(count for _, count in mine)
-            yield Filled(view.name, rows, len(mine), lease.position, int(reached))
-    finally:
-        store.release(lease)
-        shutil.rmtree(directory, ignore_errors=True)
+            yield _finished(store, job, view)
+
+
+def _by_view(views: Sequence[View], files: list[tuple[int, str, int]]) -> dict[int, Files]:
+    found = {}
+    for view in views:
+        mine = [(name, rows) for id_, name, rows in files if id_ == view.id]
+        found[view.id] = Files(tuple(name for name, _ in mine), sum(rows for _, rows in mine))
+    return found
+
+
+def _finished(store: Store, job: Job, view: View) -> Filled:
+    files = job.files[view.id]
+    reached = store.ask(
+        "fill_finish",
+        view=view.id,
+        position=job.position,
+        job=job.name,
+        files=list(files.names),
+    )
+    _passed("fill.finished")
+    return Filled(view.name, files.rows, len(files.names), job.position, int(reached))
+
+
+def _passed(place: str) -> None:
+    if failpoints.armed:
+        failpoints.hit(place)
 
 
 def _wanted(store: Store, names: Sequence[str]) -> tuple[View, ...]:
@@ -309,11 +355,13 @@ class TotalsFile:
 
 def _written(directory: str, view: int, pairs: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
     """A file of these pairs, and what the driver is told of it."""
+    _passed("fill.before_file")
     path = Path(directory) / f"{view}-{secrets.token_hex(8)}.sst"
     writer = RocksSortedFileWriter(path, store_options(create=False, salvage=False))
     for key, value in pairs:
         writer.put(key, value)
     writer.finish()
+    _passed("fill.after_file")
     arrays = [
         pa.array([view], pa.int32()),
         pa.array([str(path)], pa.utf8()),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
+from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table
@@ -123,6 +124,8 @@ class ReadTable:
         for number in numbers(batches):
             if number >= len(self.splits):
                 continue
+            if failpoints.armed:
+                failpoints.hit("fill.task")
             try:
                 for batch in self.store.scan(self.relation, self.lease, self.splits[number]):
                     yield carried_batch(batch, self.types, self.names)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from pyspark.sql import DataFrame, SparkSession
 
+from belvedere import failpoints
 from belvedere.errors import Error
 from belvedere.execution.spark.operators import Failed
 from belvedere.pipeline.additions import SCHEMA, Recorder, encoded
@@ -59,6 +60,8 @@ class TableSums:
         for number in numbers(batches):
             if number >= len(self.splits):
                 continue
+            if failpoints.armed:
+                failpoints.hit("fill.task")
             adders, readers = added_up(known, self.views)
             recorder = Recorder()
             try:

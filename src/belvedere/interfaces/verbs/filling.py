@@ -1,18 +1,28 @@
 """Verbs for whoever fills views from another process (WITH (backfill = 'later')).
 
-fill_begin    views            hold a position for the scan of their tables; the log is kept from it
-fill_finish   view, files      take the made state in, catch up from the log, let the view be read
+fill_begin    views                       hold a position for the scan of their tables; the log is
+                                          kept from it
+fill_known    view, position, job         whether what a job has made is still what the view needs
+fill_finish   view, position, job, files  take the made state in, catch up from the log, let the
+                                          view be read
 
 A view that waits is in state BUILDING: nobody reads or maintains it. `fill_begin` makes it empty
-and sets its watermark before the position is chosen, so that no change is lost between the two. A
-job that dies leaves the view waiting; the next one begins anew with another position.
+and sets its watermark before the position is chosen, so that no change is lost between the two.
+
+`fill_finish` may be asked again after a crash, wherever it was. While the watermark is the position
+of the scan nothing was added since, and taking the same files in once more changes nothing (they
+are linked, not moved, so they are still there). Catching up moves the watermark; that the files
+were in by then is said by a file of the job, `VIEW.taken`, which the next `fill_begin` removes.
 """
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 from typing import Any
 
+from belvedere import failpoints
 from belvedere.catalog.model import State, View
 from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unavailable
@@ -35,32 +45,93 @@ def fill_begin(peer: Peer, arguments: Arguments) -> dict[str, Any]:
 
         database.commits.derive(make)
 
-    for view in views:
-        database.store.delete_range(*keyspace.relation_range(view.id))
-    marked(database.position)
-    lease = peer.serving.leases.take()
-    marked(lease.position)
+    with peer.serving.filling:
+        for view in views:
+            for taken in _work(peer).glob(f"*/{view.id}.taken"):
+                taken.unlink()
+                _sync(taken.parent)
+            database.store.delete_range(*keyspace.relation_range(view.id))
+        _passed("fill.emptied")
+        marked(database.position)
+        lease = peer.serving.leases.take()
+        marked(lease.position)
+        _passed("fill.marked")
     return {"lease": lease.id, "position": lease.position}
+
+
+def fill_known(peer: Peer, arguments: Arguments) -> bool:
+    view = peer.database.catalog.get(arguments.number("view"))
+    if not isinstance(view, View) or not filled_later(view):
+        return False
+    return _is_mine(peer, view, arguments)
 
 
 def fill_finish(peer: Peer, arguments: Arguments) -> int:
     database = peer.database
     view = _waiting(peer, arguments.number("view"))
-    position = arguments.number("position")
-    with database.begin() as reader:
-        if watermark(reader, view.id) != position:
+    with peer.serving.filling:
+        if not _is_mine(peer, view, arguments):
             raise Unavailable(
                 "another job has begun to fill the view",
                 sqlstate="55006",
                 view=view.name,
-                position=position,
+                position=arguments.number("position"),
             )
-    files = [_own_file(peer, name) for name in arguments.texts("files") or []]
-    if files:
-        database.store.ingest(files)
-    reached = database.deferred.refresh(view)
-    database.change_schema(lambda edit: edit.set_state(view.id, State.READY))
+        if not _taken(peer, view, arguments).exists():
+            _take(peer, view, arguments)
+        reached = database.deferred.refresh(view)
+        _passed("fill.caught_up")
+        database.change_schema(lambda edit: edit.set_state(view.id, State.READY))
+        _passed("fill.published")
     return reached
+
+
+def _is_mine(peer: Peer, view: View, arguments: Arguments) -> bool:
+    """Whether the view is as this job left it."""
+    with peer.database.begin() as reader:
+        at = watermark(reader, view.id)
+    return at == arguments.number("position") or _taken(peer, view, arguments).exists()
+
+
+def _take(peer: Peer, view: View, arguments: Arguments) -> None:
+    """Take the files in, and say so where a crash does not reach."""
+    files = [_own_file(peer, name) for name in arguments.texts("files") or []]
+    taken = _taken(peer, view, arguments)
+    links = taken.with_suffix(".links")
+    shutil.rmtree(links, ignore_errors=True)
+    links.mkdir()
+    for file in files:
+        os.link(file, links / file.name)
+    _passed("fill.before_ingest")
+    peer.database.store.ingest([links / file.name for file in files])
+    _passed("fill.after_ingest")
+    taken.touch()
+    _sync(taken.parent)
+    _passed("fill.taken")
+
+
+def _taken(peer: Peer, view: View, arguments: Arguments) -> Path:
+    job = (_work(peer) / arguments.text("job")).resolve()
+    if job.parent != _work(peer) or not job.is_dir():
+        raise InvalidInput("not a job of this store", sqlstate="22023", job=job.name)
+    return job / f"{view.id}.taken"
+
+
+def _work(peer: Peer) -> Path:
+    return (peer.serving.directory / WORK_DIRECTORY).resolve()
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _passed(place: str) -> None:
+    if failpoints.armed:
+        failpoints.hit(place)
 
 
 def _waiting(peer: Peer, id_: Any) -> View:
@@ -80,10 +151,13 @@ def _waiting(peer: Peer, id_: Any) -> View:
 def _own_file(peer: Peer, name: str) -> Path:
     """Only what a job has put beside the store is taken in."""
     path = Path(name).resolve()
-    work = (peer.serving.directory / WORK_DIRECTORY).resolve()
-    if work not in path.parents or not path.is_file():
+    if _work(peer) not in path.parents or not path.is_file():
         raise InvalidInput("not a file of a job", sqlstate="22023", path=name)
     return path
 
 
-VERBS: dict[str, Verb] = {"fill_begin": fill_begin, "fill_finish": fill_finish}
+VERBS: dict[str, Verb] = {
+    "fill_begin": fill_begin,
+    "fill_known": fill_known,
+    "fill_finish": fill_finish,
+}

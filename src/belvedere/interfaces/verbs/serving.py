@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -30,6 +31,8 @@ class Serving:
     leases: Leases
     ended_jobs: deque[str]
     """Jobs whose rows are not wanted any more: see `verbs.staging`."""
+    filling: threading.Lock = field(default_factory=threading.Lock)
+    """One begins or ends to fill views at a time: see `verbs.filling`."""
 
 
 class Stream(NamedTuple):

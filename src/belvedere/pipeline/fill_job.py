@@ -1,0 +1,151 @@
+"""What a backfill has made, kept beside the store so that a job after a crash goes on from there.
+
+    pipeline/backfill-9f3c../         one job
+        lock                          held as long as its driver lives
+        7-11ab...sst ..               sorted files of view 7
+        made                          written at last: position, files, rows of every view
+
+A job whose files are not all there has made nothing. One that has `made` is never done again: each
+view of it that still waits at that position is taken in and finished by the next job that is asked
+for it. Who is right is decided by the store (`fill_known`), which has the watermark of every view.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO, NamedTuple
+
+from belvedere.errors import Unavailable
+from belvedere.pipeline.checkpoint import work_directory
+from belvedere.pipeline.store import Store
+
+_LOCK, _MADE, _PREFIX = "lock", "made", "backfill-"
+
+
+class Files(NamedTuple):
+    """The sorted files of one view, with how many rows they have together."""
+
+    names: tuple[str, ...] = ()
+    rows: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """The directory of a job, and what it has made: the files of each view at one position of a
+    store, in one life of it (`of`)."""
+
+    directory: Path
+    position: int
+    files: Mapping[int, Files]
+    of: tuple[str, str]
+
+    @property
+    def name(self) -> str:
+        return self.directory.name
+
+    def waits(self, store: Store, view: int) -> bool:
+        """Whether the view is still to be finished from these files."""
+        identity = store.identity()
+        if view not in self.files or self.of != (identity.store, identity.incarnation):
+            return False
+        return bool(store.ask("fill_known", view=view, position=self.position, job=self.name))
+
+    def is_waited_for(self, store: Store) -> bool:
+        """Whether some view is; also when nobody can be asked."""
+        try:
+            return any(self.waits(store, view) for view in self.files)
+        except Unavailable:
+            return True
+
+
+@contextmanager
+def begun(store: Store) -> Iterator[Path]:
+    """The directory of a new job. Gone at the end, unless all was made and something waits for
+    it."""
+    directory = work_directory(store) / f"{_PREFIX}{secrets.token_hex(8)}"
+    directory.mkdir()
+    lock = _locked(directory)
+    assert lock is not None, "nobody else knows it"
+    try:
+        yield directory
+    finally:
+        with lock:
+            job = _read(directory)
+            if job is None or not job.is_waited_for(store):
+                shutil.rmtree(directory, ignore_errors=True)
+
+
+def record(store: Store, directory: Path, position: int, files: Mapping[int, Files]) -> Job:
+    """From now on the files are what the job has made, whoever dies."""
+    identity = store.identity()
+    made = {
+        "store": identity.store,
+        "incarnation": identity.incarnation,
+        "position": position,
+        "views": {str(view): [list(some.names), some.rows] for view, some in files.items()},
+    }
+    draft = directory / f"{_MADE}.draft"
+    with draft.open("w") as file:
+        json.dump(made, file)
+        file.flush()
+        os.fsync(file.fileno())
+    draft.rename(directory / _MADE)
+    _sync(directory)
+    return Job(directory, position, files, (identity.store, identity.incarnation))
+
+
+@contextmanager
+def left_behind(store: Store) -> Iterator[list[Job]]:
+    """What jobs that are gone have made. At the end, all that nothing waits for any more is
+    removed."""
+    found: list[tuple[Path, IO[str]]] = []
+    for directory in sorted(work_directory(store).glob(f"{_PREFIX}*")):
+        lock = _locked(directory)
+        if lock is not None:  # else its driver lives
+            found.append((directory, lock))
+    jobs = [job for directory, _ in found if (job := _read(directory)) is not None]
+    try:
+        yield jobs
+    finally:
+        waited_for = {job.directory for job in jobs if job.is_waited_for(store)}
+        for directory, lock in found:
+            with lock:
+                if directory not in waited_for:
+                    shutil.rmtree(directory, ignore_errors=True)
+
+
+def _read(directory: Path) -> Job | None:
+    """None for a job that made nothing."""
+    path = directory / _MADE
+    if not path.exists():
+        return None
+    made = json.loads(path.read_text())
+    files = {int(view): Files(tuple(names), rows) for view, (names, rows) in made["views"].items()}
+    return Job(directory, made["position"], files, (made["store"], made["incarnation"]))
+
+
+def _locked(directory: Path) -> IO[str] | None:
+    """The lock of a job, which ends with its process, however it ends; None: it lives."""
+    file = (directory / _LOCK).open("a")
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        file.close()
+        return None
+    return file
+
+
+def _sync(directory: Path) -> None:
+    handle = os.open(directory, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
