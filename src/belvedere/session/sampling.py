@@ -20,7 +20,7 @@ from belvedere.catalog.relation import CompiledTable, compiled_relation, compile
 from belvedere.sql.rules.summaries import Summary, summarize
 from belvedere.txn.border import Reader
 
-COUNTED_MAX = 20_000
+COUNTED_MAX = 6_000
 """Rows that are counted one by one; beyond them the keys tell how many there are."""
 SAMPLED_MAX = 3_000
 ANALYZED_MAX = 30_000
