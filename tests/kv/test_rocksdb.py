@@ -58,6 +58,8 @@ def test_a_scan_over_a_damaged_table_fails_instead_of_ending_early(
         damaged_table.scan(b"", None, batch_rows=7),
         damaged_table.scan(b"", b"k04000"),
         damaged_table.scan_values(b"", None),
+        damaged_table.scan_values(b"", None, batch_rows=7),
+        damaged_table.scan_values(b"k01000", b"k04000", batch_rows=4000),
         damaged_table.scan_values(b"", None, batch_rows=BULK_BATCH_ROWS),
         damaged_table.scan_values(b"k01000", b"k04000", batch_rows=BULK_BATCH_ROWS),
     ]

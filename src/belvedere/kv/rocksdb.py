@@ -48,6 +48,7 @@ from belvedere.kv.rocksdb_errors import lock_owner, open_already, translated, tr
 from belvedere.kv.rocksdb_log import Ingest, check_logs, cut_logs, read_ingests, write_ingests
 from belvedere.kv.rocksdb_scan import (
     BulkScan,
+    PageScan,
     Scan,
     ScanRegistry,
     take_pairs,
@@ -161,7 +162,8 @@ class RocksStore:
         self._check_open()
         if batch_rows >= BULK_BATCH_ROWS:
             return BulkScan(self, self._scans, start, end, batch_rows=batch_rows)
-        return Scan(
+        kind = PageScan if batch_rows < SCAN_BATCH_ROWS else Scan[bytes]
+        return kind(
             self,
             self._scans,
             take_values,
@@ -269,10 +271,10 @@ class RocksStore:
         self._check_open()
         return self._database.iter(options)
 
-    def open_items(self, start: bytes, options: ReadOptions) -> Iterator[Pair]:
-        """For bulk scans: the same over pairs."""
+    def open_values(self, start: bytes, options: ReadOptions) -> Iterator[bytes]:
+        """For bulk scans and pages: the same over values."""
         self._check_open()
-        return cast("Iterator[Pair]", self._database.items(from_key=start, read_opt=options))
+        return cast("Iterator[bytes]", self._database.values(from_key=start, read_opt=options))
 
     def failed(self, error: Exception) -> Error:
         """The error to raise in place of `error`."""

@@ -11,6 +11,7 @@ from belvedere.catalog.model import View
 from belvedere.execution.choose import Choice, Tier, choose, compile_for
 from belvedere.execution.direct.compile import Wrap
 from belvedere.execution.direct.dependence import walk
+from belvedere.execution.direct.pages import compile_page
 from belvedere.execution.direct.points import (
     PointRead,
     PointSwap,
@@ -85,6 +86,9 @@ class Prepared:
         if wrap is None and not deferred and tier is not Tier.DUCKDB:
             if not data.changes:
                 self.point_read = compile_point_read(catalog, data.plan)
+                if self.point_read is None and shared.host.swaps is not None:
+                    # On a batch-atomic store, where one scan is of one moment without a snapshot.
+                    self.point_read = compile_page(catalog, data.plan)
             elif not data.returns:
                 self.point_write = compile_point_write(catalog, data.plan)
                 if shared.host.swaps is not None:

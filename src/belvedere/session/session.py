@@ -140,6 +140,8 @@ class Session:
         except BaseException:
             self._failed_statement()
             raise
+        if rows is None:
+            return self._guarded(lambda: self._cached(entry, parameters))
         record = entry.record
         record.calls += 1
         record.rows += len(rows)

@@ -45,7 +45,8 @@ class PointRun:
         self.services = services
 
 
-PointRead = Callable[[Reader, PointRun], list[Row]]
+PointRead = Callable[[Reader, PointRun], list[Row] | None]
+"""None: this time it is not that simple, and the usual way has to be taken."""
 PointWrite = Callable[[Transaction, PointRun], int]
 PointSwap = Callable[[Swaps, PointRun], int | None]
 FindKey = Callable[[Row], bytes | None]
@@ -90,7 +91,7 @@ def _constant(catalog: Catalog, expressions: tuple[e.Expression, ...]) -> PointR
     """A SELECT without FROM."""
     if not all(map(_is_simple, expressions)):
         return None
-    bound = _context(catalog).tuple_of(expressions)
+    bound = plain_context(catalog).tuple_of(expressions)
     return lambda reader, run: [bound(run)(())]  # type: ignore[arg-type]
 
 
@@ -104,9 +105,12 @@ def _key_values(node: n.Node) -> list[e.Expression] | None:
     values = [part.value for part in access.parts if isinstance(part, paths.OnePart)]
     if len(values) < len(access.parts):
         return None
-    if not all(isinstance(value, e.Parameter | e.Literal) for value in values):
-        return None
-    return values
+    return values if all(map(is_given, values)) else None
+
+
+def is_given(value: e.Expression) -> bool:
+    """Whether it is known before anything is read."""
+    return isinstance(value, e.Parameter | e.Literal)
 
 
 def _key_source(
@@ -140,7 +144,9 @@ def _is_simple(expression: e.Expression) -> bool:
     return True
 
 
-def _context(catalog: Catalog) -> Context:
+def plain_context(catalog: Catalog) -> Context:
+    """For expressions without plans inside."""
+
     def no_plan(node: n.Node) -> Any:
         raise AssertionError("a point has no plans inside")
 
@@ -190,7 +196,7 @@ def _update_of(catalog: Catalog, node: n.Update) -> _Update | None:
     if not all(_is_simple(assignment.value) for assignment in node.assignments):
         return None
     assert isinstance(node.input, n.Scan)
-    context, table = _context(catalog), compiled_table(catalog, node.relation)
+    context, table = plain_context(catalog), compiled_table(catalog, node.relation)
     if node.input.slots != tuple(column.slot for column in table.live):
         return None
     find = _find_key(catalog, node.input, values)
@@ -311,7 +317,7 @@ def _insert(catalog: Catalog, node: n.Insert) -> PointWrite | None:
         return None
     if not all(map(_is_simple, expressions)):
         return None
-    context, table = _context(catalog), compiled_table(catalog, node.relation)
+    context, table = plain_context(catalog), compiled_table(catalog, node.relation)
     made, finish, widen = (
         context.tuple_of(expressions),
         compile_rules(context, table, node.rules),

@@ -1,0 +1,95 @@
+"""The short way of a page: the first rows of a key range, in key order.
+
+    SELECT columns FROM t WHERE key > ? ORDER BY key LIMIT ?
+
+or backwards: what an application shows a list with. Like the short ways of `points`, such a plan
+becomes one function without a Run; it reads one scan, which is of one moment by itself, so it needs
+no snapshot. Pages longer than ROWS_MAX go the usual way, where they can be cancelled and are
+counted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_relation
+from belvedere.execution.direct.access import ranges_of
+from belvedere.execution.direct.points import PointRead, PointRun, is_given, plain_context
+from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.txn.border import Reader
+from belvedere.types import Row
+
+ROWS_MAX = 1024
+
+
+def compile_page(catalog: Catalog, node: n.Node) -> PointRead | None:
+    """The short way of such a query, or None when it is not that simple."""
+    outer, node = columns_of(node)
+    if not isinstance(node, n.Limit) or node.offset is not None or node.with_ties:
+        return None
+    if node.count is None or not is_given(node.count):
+        return None
+    inner, scan = columns_of(node.input)
+    if not isinstance(scan, n.Scan) or not _is_one_range(scan):
+        return None
+    slots = scan.slots
+    for columns in (inner, outer):
+        slots = slots if columns is None else tuple([slots[index] for index in columns])
+    return _page(catalog, scan, slots, node.count)
+
+
+def columns_of(node: n.Node) -> tuple[list[int] | None, n.Node]:
+    """Which columns a projection leaves of its input, in which order, and the input."""
+    if isinstance(node, n.Project):
+        columns = [one.index for one in node.expressions if isinstance(one, e.Column)]
+        if len(columns) == len(node.expressions):
+            return columns, node.input
+    return None, node
+
+
+def _is_one_range(scan: n.Scan) -> bool:
+    """Whether it reads a range of the primary key that parameters or constants give."""
+    access = scan.access
+    if scan.residual is not None or access.index is not None:
+        return False
+    if access.whole and access.range is None:
+        return False
+    values = [part.value for part in access.parts if isinstance(part, paths.OnePart)]
+    if len(values) < len(access.parts):
+        return False
+    if access.range is not None:
+        limits = (access.range.low, access.range.high)
+        values += [limit.value for limit in limits if limit is not None]
+    return all(map(is_given, values))
+
+
+def _page(catalog: Catalog, scan: n.Scan, slots: tuple[int, ...], count: e.Expression) -> PointRead:
+    context, compiled = plain_context(catalog), compiled_relation(catalog, scan.relation)
+    wanted_of, project = context.value_of(count), compiled.layout.projector(slots)
+    ranges, reverse = ranges_of(context, scan.access, compiled.key), scan.access.reverse
+
+    def page(reader: Reader, run: PointRun) -> list[Row] | None:
+        wanted = wanted_of(run)(())  # type: ignore[arg-type]
+        if wanted is None or not 0 < wanted <= ROWS_MAX:
+            return None
+        rows: list[Row] = []
+        for start, end in ranges(run, ()):  # type: ignore[arg-type]
+            for values in _values(reader, start, end, reverse, wanted):
+                rows += map(project, values)
+                if len(rows) >= wanted:
+                    return rows[:wanted]
+        return rows
+
+    return page
+
+
+def _values(
+    reader: Reader, start: bytes, end: bytes, reverse: bool, wanted: int
+) -> Iterator[list[bytes]]:
+    if not reverse:
+        return reader.scan_values(start, end, batch_rows=wanted)
+    pairs = reader.scan(start, end, reverse=True, limit=wanted)
+    return ([value for _, value in batch] for batch in pairs)
