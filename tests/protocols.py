@@ -79,8 +79,6 @@ BATCH_ONLY = {
     "test_single.py::*": "the short way of one row",
     # A node on cells fills views at a snapshot of the cells: see views/cells.py.
     "test_build.py::*": "fills by walking a table in steps",
-    # Refused by name: see tests/views/test_cells.py.
-    "test_unique_view_indexes.py::*": "unique indexes of views",
     # SERIALIZABLE is refused by name: see tests/txn/row/test_same_border.py.
     "test_transaction.py::test_write_skew_is_refused_when_serializable*": "serializable",
     "test_transaction.py::test_a_range_that_was_read_must_not_change": "serializable",
@@ -107,9 +105,8 @@ BATCH_ONLY = {
     # Older versions of everything are in the store, so that indexes have a past.
     "test_log.py::test_indexes_have_no_past": "they have",
     "test_replay.py::test_a_store_in_memory_cannot_be_backed_up": "another error says so",
-    # A live switch would have to bring along what transactions of the older catalog still write.
-    "test_statements.py::test_a_view_switches_between_immediate_and_deferred": "switches",
-    "test_statements.py::test_a_switch_beside_pending_changes_loses_none": "switches",
+    # A commit of the row-atomic store cannot bring the state along: ALTER makes the view anew.
+    "test_statements.py::test_a_switch_beside_pending_changes_loses_none": "switches by itself",
     # What an immediate view keeps of its changes is keyed by the position, which a transaction of
     # the row-atomic commit learns last.
     "test_subscribe.py::*": "keep_changes of immediate views",

@@ -13,6 +13,7 @@ from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Retry, Unavailable, Unsupported
 from belvedere.kv.doubles.cells import MemoryCells
+from belvedere.session import replacing
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import CANCELED, Session
 from belvedere.session.shared import Shared
@@ -21,7 +22,8 @@ from belvedere.txn.row import advance
 from belvedere.txn.row.engine import Cells
 from belvedere.txn.row.node import Settings
 from belvedere.txn.row.protocol import RowCommit
-from belvedere.views.cells import Guarded
+from belvedere.views import cells
+from belvedere.views.cells import Guarded, GuardedUnique
 
 SETTINGS = Settings(grace_seconds=0.0, lease_seconds=300.0, work_seconds_max=60.0)
 IMPATIENT = Settings(
@@ -303,12 +305,10 @@ def test_trimming_folds_sums_and_forgets_what_is_folded() -> None:
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        ("ALTER MATERIALIZED VIEW v SET (maintenance = 'deferred')", "switching a view"),
         (
             f"CREATE MATERIALIZED VIEW w WITH (keep_changes = 100) AS {TOTALS}",
             "keep_changes of an immediate view",
         ),
-        ("CREATE UNIQUE INDEX ON v (product)", "unique index of a view"),
         ("ALTER TABLE orders ALTER COLUMN amount TYPE text", "writes every row"),
     ],
 )
@@ -320,6 +320,102 @@ def test_what_is_not_there_is_refused_by_name(statement: str, message: str) -> N
         with pytest.raises(Unsupported, match=message):
             node.run(statement)
         assert node.run("SELECT amount FROM orders") == [(5,)]
+
+
+def test_what_another_node_writes_during_a_switch_is_in_the_view() -> None:
+    """Immediate to deferred and back; a view over it and an index of it stay."""
+    with nodes(2) as (first, second):
+        first.run(
+            "INSERT INTO orders VALUES (1, 1, 5), (2, 2, 7)",
+            f"CREATE MATERIALIZED VIEW v AS {TOTALS}",
+            "CREATE MATERIALIZED VIEW over AS SELECT product FROM v WHERE n > 1",
+            "CREATE INDEX by_n ON v (n)",
+        )
+        swap, ids = replacing._swap, iter(range(10, 100))
+
+        def late(*arguments: Any) -> None:
+            second.run(f"INSERT INTO orders VALUES ({next(ids)}, 1, 1)")
+            swap(*arguments)
+
+        for maintenance in ("deferred", "immediate"):
+            with mock.patch.object(replacing, "_swap", late):
+                first.run(f"ALTER MATERIALIZED VIEW v SET (maintenance = '{maintenance}')")
+            second.run(f"INSERT INTO orders VALUES ({next(ids)}, 2, 1)")
+            assert agrees(first, "v", TOTALS)
+            assert agrees(second, "v", TOTALS)
+            assert agrees(first, "over", f"SELECT product FROM ({TOTALS}) q WHERE n > 1")
+            for name in ("v", "over", "by_n"):
+                assert first.run(f"VERIFY MATERIALIZED VIEW {name}")[0][-1] is True
+        names = {view.name for view in first.db.catalog.views if not view.part}
+        assert names == {"v", "over", "by_n"}
+        assert {view.maintenance.value for view in second.db.catalog.views} == {"immediate"}
+
+
+def test_a_switch_that_fails_leaves_the_view_as_it_was() -> None:
+    with nodes(1) as (node,):
+        node.run(f"CREATE MATERIALIZED VIEW v AS {TOTALS}", "CREATE INDEX by_n ON v (n)")
+        before = {view.id for view in node.db.catalog.views}
+        with mock.patch.object(replacing, "_swap", side_effect=Unavailable("lost")):
+            with pytest.raises(Unavailable, match="lost"):
+                node.run("ALTER MATERIALIZED VIEW v SET (maintenance = 'deferred')")
+        assert {view.id for view in node.db.catalog.views} == before
+        node.run("INSERT INTO orders VALUES (1, 1, 5)")
+        assert agrees(node, "v", TOTALS)
+
+
+def test_of_two_nodes_that_make_one_key_of_a_unique_view_index_one_is_refused() -> None:
+    names = "SELECT id, name FROM product WHERE id < 100"
+    with nodes(2, IMPATIENT) as (first, second):
+        first.run(f"CREATE MATERIALIZED VIEW v AS {names}", "CREATE UNIQUE INDEX ON v (name)")
+        refused: list[Retry] = []
+
+        def meanwhile() -> None:
+            with pytest.raises(Retry) as caught:
+                second.run("INSERT INTO product VALUES (2, 'p')")
+            refused.append(caught.value)
+            second.run("INSERT INTO product VALUES (3, 'q')")  # another key: nobody waits
+
+        with before_the_log_row(first, meanwhile):
+            first.run("INSERT INTO product VALUES (1, 'p')")
+        assert [each.message for each in refused] == ["lock wait timed out"]
+        with pytest.raises(InvalidInput, match="duplicate key"):
+            second.run("INSERT INTO product VALUES (2, 'p')")
+        assert agrees(second, "v", names)
+
+
+def test_without_its_claims_a_unique_view_index_would_let_both_in() -> None:
+    with nodes(2) as (first, second):
+        first.run(
+            "CREATE MATERIALIZED VIEW v AS SELECT id, name FROM product",
+            "CREATE UNIQUE INDEX ON v (name)",
+        )
+        with mock.patch.object(GuardedUnique, "locks", return_value=()):
+            late = before_the_log_row(
+                first, lambda: second.run("INSERT INTO product VALUES (2, 'p')") and None
+            )
+            with late:
+                first.run("INSERT INTO product VALUES (1, 'p')")
+        assert len(first.run("SELECT * FROM v WHERE name = 'p'")) == 2
+
+
+def test_a_key_that_comes_twice_while_a_unique_view_index_is_filled_is_found() -> None:
+    with nodes(2) as (first, second):
+        first.run(
+            "INSERT INTO product VALUES (1, 'p')",
+            "CREATE MATERIALIZED VIEW v AS SELECT id, name FROM product",
+        )
+        before = {view.name for view in first.db.catalog.views}
+        fill = cells.fill_view
+
+        def late(*arguments: Any) -> None:
+            second.run("INSERT INTO product VALUES (2, 'p')")
+            fill(*arguments)
+
+        with mock.patch.object(cells, "fill_view", late):
+            with pytest.raises(InvalidInput, match="duplicate key"):
+                first.run("CREATE UNIQUE INDEX ON v (name)")
+        assert {view.name for view in first.db.catalog.views} == before
+        assert agrees(second, "v", "SELECT id, name FROM product")
 
 
 def test_a_fill_tells_how_far_it_is_and_leaves_nothing_when_it_is_canceled() -> None:

@@ -143,3 +143,48 @@ def test_an_option_that_no_index_has_is_refused(store: Store, relation: str) -> 
         )
     assert refused.value.sqlstate == "22023"
     assert refused.value.message == "unknown option of an index"
+
+
+@pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
+def test_indexes_of_a_view_that_is_replaced_are_made_anew(store: Store, maintenance: str) -> None:
+    made = f"MATERIALIZED VIEW r WITH (maintenance = '{maintenance}') AS SELECT"
+    store.run(
+        "CREATE TABLE r_base (id int PRIMARY KEY, g int, v int)",
+        "INSERT INTO r_base VALUES (1, 1, 10), (2, 1, 20), (3, 2, 30)",
+        f"CREATE {made} id, g, v FROM r_base",
+        "CREATE INDEX r_by_g ON r (g)",
+        "CREATE UNIQUE INDEX r_by_v ON r (v)",
+        f"CREATE OR REPLACE {made} v AS w, g, v + 1 AS v, id FROM r_base WHERE id < 9",
+    )
+    mine = {"r", "r_by_g", "r_by_v"}
+    assert mine <= {view.name for view in store.db.catalog.views}
+    assert not [view.name for view in store.db.catalog.views if "(new" in view.name]
+    assert store.run("SELECT * FROM r WHERE g = 1 ORDER BY id") == [(10, 1, 11, 1), (20, 1, 21, 2)]
+    plan = [row[0] for row in store.run("EXPLAIN SELECT * FROM r WHERE g = 1")]
+    assert any("r_by_g" in line for line in plan)
+    store.run("INSERT INTO r_base VALUES (4, 1, 40)")
+    assert store.run("SELECT id FROM r WHERE v = 41") == [(4,)]
+    with pytest.raises(InvalidInput, match="duplicate key"):
+        store.run("INSERT INTO r_base VALUES (5, 1, 40)")
+    assert {name: right for name, right in store.verified().items() if name in mine} == (
+        dict.fromkeys(mine, True)
+    )
+
+
+def test_a_view_is_not_replaced_by_one_that_its_indexes_cannot_be_of(store: Store) -> None:
+    store.run(
+        "CREATE TABLE r_base (id int PRIMARY KEY, g int)",
+        "INSERT INTO r_base VALUES (1, 1), (2, 1)",
+        "CREATE MATERIALIZED VIEW r AS SELECT id, g FROM r_base",
+        "CREATE UNIQUE INDEX r_by_id ON r (id)",
+    )
+    before = {view.id for view in store.db.catalog.views}
+    for query, sqlstate in (
+        ("SELECT g FROM r_base", "2BP01"),
+        ("SELECT g AS id FROM r_base", "23505"),
+    ):
+        with pytest.raises(InvalidInput) as found:
+            store.run(f"CREATE OR REPLACE MATERIALIZED VIEW r AS {query}")
+        assert found.value.sqlstate == sqlstate
+        assert {view.id for view in store.db.catalog.views} == before
+    assert store.run("SELECT * FROM r WHERE id = 2") == [(2, 1)]

@@ -28,7 +28,7 @@ from belvedere.catalog.model import (
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
-from belvedere.session import indexes, rewrite, verify, view_indexes, views
+from belvedere.session import indexes, replacing, rewrite, verify, view_indexes
 from belvedere.session.alter import alter, alter_table
 from belvedere.session.dependents import keep_plain_views
 from belvedere.session.notices import cascaded, skipped, tell
@@ -79,9 +79,11 @@ def run_definition(session: Session, statement: Any) -> Result:
         case d.CreateView():
             return _changed(session, "CREATE VIEW", lambda edit: _create_view(edit, statement))
         case d.CreateMaterializedView():
-            return views.create_view(session, statement)
+            return replacing.create_view(session, statement)
         case d.MaintainView():
             return verify.maintain(session, statement)
+        case d.Alter() if replacing.switches(session, statement):
+            return replacing.switch(session, statement)
         case d.Alter() if rewrite.is_needed(session, statement):
             return rewrite.run(session, statement, alter_table)
         case d.Alter():

@@ -78,6 +78,9 @@ class Host(Protocol):
 
     keeper: Keeper
 
+    @property
+    def row_atomic(self) -> bool: ...
+
     def create_view(
         self,
         name: str,

@@ -17,6 +17,7 @@ from belvedere.session.indexes import quoted, require_known
 from belvedere.session.result import Result
 from belvedere.session.views import checked_maintenance
 from belvedere.sql import definitions as d
+from belvedere.views.build import STAGED
 from belvedere.views.form import INDEX
 from belvedere.views.index_rule import is_index
 from belvedere.views.schedule import OPTIONS as SCHEDULE
@@ -24,6 +25,9 @@ from belvedere.views.unique import UNIQUE, require_unique
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
+
+KEYS = "index keys"
+"""The option of an index: how many of its columns it was made for; the others come along."""
 
 _INHERITED = ("maintenance", "strict", *SCHEDULE)
 
@@ -44,15 +48,15 @@ def create(session: Session, statement: d.CreateIndex, view: View) -> Result:
         return Result("CREATE INDEX")
     every = [column.name for column in view.columns]
     columns = [*names, *(column for column in every if column not in names)]
-    listed = ", ".join(map(quoted, columns))
     options = _options(statement, view) | {INDEX: ",".join(str(every.index(c)) for c in columns)}
+    options[KEYS] = str(len(names))
     maintenance = Maintenance(options.get("maintenance", "immediate"))
     if statement.unique:
         options[UNIQUE] = str(len(names))
     session.transactions.rollback()
     session.host.create_view(
         name,
-        f"SELECT {listed} FROM {quoted(schema)}.{quoted(view.name)}",
+        _definition(schema, view.name, columns),
         maintenance,
         schema=schema,
         options=options,
@@ -61,6 +65,43 @@ def create(session: Session, statement: d.CreateIndex, view: View) -> Result:
     if statement.unique:
         _require_unique(session, name, schema)
     return Result("CREATE INDEX")
+
+
+def copy(session: Session, index: View, view: View, name: str, final: str) -> str:
+    """Make an index of `view`, which is to take the place of another view, like one that the other
+    has; returns its definition once the view is called `final`. 2BP01 when the view lacks a column
+    of the index."""
+    schema = next(one.name for one in session.host.catalog.schemas if one.id == view.schema)
+    every = [column.name for column in view.columns]
+    known = [column.name for column in index.columns]
+    keys = known[: int(index.options.get(KEYS, len(known)))]
+    lost = [column for column in keys if column not in every]
+    if lost:
+        raise InvalidInput(
+            "an index of the view needs a column that it no longer has",
+            sqlstate="2BP01",
+            hint="drop the index first",
+            index=index.name,
+            column=lost[0],
+        )
+    columns = [*keys, *(column for column in every if column not in keys)]
+    order = ",".join(str(every.index(column)) for column in columns)
+    session.host.create_view(
+        name,
+        _definition(schema, view.name, columns),
+        index.maintenance,
+        schema=schema,
+        options=index.options | {INDEX: order, STAGED: str(index.id)},
+        reads=(view.id,),
+    )
+    if UNIQUE in index.options:
+        _require_unique(session, name, schema)
+    return _definition(schema, final, columns)
+
+
+def _definition(schema: str, view: str, columns: list[str]) -> str:
+    listed = ", ".join(map(quoted, columns))
+    return f"SELECT {listed} FROM {quoted(schema)}.{quoted(view)}"
 
 
 def _options(statement: d.CreateIndex, view: View) -> dict[str, str]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from functools import partial
 from typing import TYPE_CHECKING
 
-import msgspec
-
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Maintenance, State, View
@@ -25,7 +23,7 @@ from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.statements import DataPlan
 from belvedere.views import stream
 from belvedere.views.backfill import Build
-from belvedere.views.build import LATER, STAGED, filled_later
+from belvedere.views.build import LATER, filled_later
 from belvedere.views.flip import switch
 from belvedere.views.form import form_of
 from belvedere.views.index_rule import is_index
@@ -91,8 +89,6 @@ def create_view(
     if session.catalog.find(name, schema) is not None:
         if statement.if_not_exists:
             return _await_built(session, statement)
-        if statement.or_replace:
-            return replace_view(session, statement)
     _require_kept_rows(statement)
     state.rollback()
     options = dict(statement.options)
@@ -153,45 +149,27 @@ def _await_built(session: Session, statement: d.CreateMaterializedView) -> Resul
     return Result("CREATE MATERIALIZED VIEW")
 
 
-def replace_view(session: Session, statement: d.CreateMaterializedView) -> Result:
-    """Fill the new view beside the old one, then let it take its place in one step."""
-    name, schema = statement.name.name, statement.name.schema or "public"
-    old = session.catalog.expect(View, name, schema)
-    made = f"{name} (new {session.host.position})"
-    named = msgspec.structs.replace(statement, name=d.QualifiedName(schema, made))
-    create_view(session, named, {STAGED: str(old.id)})
-
-    def swap(edit: Edit) -> None:
-        edit.drop_view(old.id)
-        new = edit.catalog.expect(View, made, schema)
-        options = {key: value for key, value in new.options.items() if key != STAGED}
-        edit.put(msgspec.structs.replace(new, name=name, options=options))
-
-    def give_up(edit: Edit) -> None:
-        edit.drop_view(edit.catalog.expect(View, made, schema).id)
-
-    try:
-        session.host.change_schema(swap)
-    except BaseException:
-        session.host.change_schema(give_up)
-        raise
-    return Result("CREATE MATERIALIZED VIEW")
-
-
 def set_options(session: Session, edit: Edit, view: View, options: dict[str, str]) -> None:
     """ALTER MATERIALIZED VIEW .. SET (maintenance = ..), live: the commit brings the state along.
     A view that was deferred is caught up first, so that little is left for the commit."""
+    merged = altered(session, view, options)
+    maintenance = checked_maintenance(merged)
+    if view.maintenance is Maintenance.DEFERRED and maintenance is Maintenance.IMMEDIATE:
+        session.host.catch_up(view)
+    switch(edit, view, maintenance, merged)
+
+
+def altered(session: Session, view: View, options: dict[str, str]) -> dict[str, str]:
+    """The options of a view after ALTER."""
     if session.transactions.explicit:
         raise Unsupported("alter materialized view inside a transaction", hint="commit first")
     if is_index(view):
         raise Unsupported("options of an index", hint="drop it and create it again")
     merged = _merged(view.options, options)
-    maintenance = checked_maintenance(merged)
+    checked_maintenance(merged)
     if form_of(merged) != form_of(view.options):
         raise Unsupported("another form of a view", hint="use CREATE OR REPLACE MATERIALIZED VIEW")
-    if view.maintenance is Maintenance.DEFERRED and maintenance is Maintenance.IMMEDIATE:
-        session.host.catch_up(view)
-    switch(edit, view, maintenance, merged)
+    return merged
 
 
 def _merged(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:

@@ -40,7 +40,7 @@ from belvedere.views.keep import Keeper
 from belvedere.views.maintain import Maintainer
 from belvedere.views.rekey import CompileExpression, RekeyParticipant
 from belvedere.views.stream import OPTION
-from belvedere.views.unique import UNIQUE
+from belvedere.views.unique import UNIQUE, Unique
 from belvedere.views.watermarks import watermark_write
 
 READS, WRITES = 1, 2
@@ -56,7 +56,7 @@ def cell_participants(
         view.id: view for relation in sorted(relations) for view in catalog.views_over(relation)
     }
     found: list[Participant] = [
-        Guarded(keeper.maintainer(catalog, view), view, keeper)
+        guarded(catalog, view, keeper)
         for view in views.values()
         if view.maintenance is Maintenance.IMMEDIATE and view.state in (State.READY, State.BUILDING)
     ]
@@ -71,18 +71,18 @@ class Guarded:
     checks = False
 
     def __init__(self, maintainer: Maintainer, view: View, keeper: Keeper) -> None:
-        self._maintainer = maintainer
+        self.maintainer = maintainer
         self._inputs = frozenset(view.inputs)
         self._building = view.state is State.BUILDING
         self._auxiliary = bool(view.part)
         self._keeper = keeper
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
-        if not self._maintainer.reads_state and not self._auxiliary:
+        if not self.maintainer.reads_state and not self._auxiliary:
             return ()
         notes, recorder = Notes(reader), Recorder()
         try:
-            self._maintainer.writes(changes, notes, recorder)
+            self.maintainer.writes(changes, notes, recorder)
         except (InvalidInput, Unsupported):
             pass  # the commit itself meets it again, and says so
         locks = {*notes.locks, *self._written(changes, reader.catalog)}
@@ -97,7 +97,7 @@ class Guarded:
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         if self._building and not isinstance(writer, RowWriter):
             return  # a preview, of what nobody may read yet
-        self._maintainer.writes(changes, reader, writer)
+        self.maintainer.writes(changes, reader, writer)
 
     def _written(self, changes: Sequence[RowChange], catalog: Catalog) -> Iterator[LockRequest]:
         for change in changes:
@@ -111,6 +111,38 @@ class Guarded:
                     entry = participant.entry(value)
                     if entry is not None:
                         yield from covering(catalog, entry[0], WRITES)
+
+
+class GuardedUnique(Unique):
+    """A unique index of a view. Whoever changes how many rows a key has claims the key: then what
+    is newest of its rows is all there is, since a claim is held until they are written."""
+
+    def __init__(self, catalog: Catalog, view: View, inner: Guarded) -> None:
+        super().__init__(catalog, view, inner)
+        self._maintainer = inner.maintainer
+        self._building = view.state is State.BUILDING
+
+    def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
+        recorder = Recorder()
+        try:
+            self._maintainer.writes(changes, reader, recorder)
+        except (InvalidInput, Unsupported):
+            pass  # the commit itself meets it again, and says so
+        claims = [self.keys.claimed(payload) for _, payload, _ in recorder.additions]
+        mine = {LockRequest("claim", key) for key in claims if key is not None}
+        return mine.union(super().locks(changes, reader))
+
+    def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        """Rows of an index being built are looked at when it is ready; a preview holds no claim."""
+        if self._building or not isinstance(writer, RowWriter):
+            self.inner.writes(changes, reader, writer)
+        else:
+            super().writes(changes, reader, writer)
+
+
+def guarded(catalog: Catalog, view: View, keeper: Keeper) -> Participant:
+    inner = Guarded(keeper.maintainer(catalog, view), view, keeper)
+    return GuardedUnique(catalog, view, inner) if UNIQUE in view.options else inner
 
 
 class Notes:
@@ -199,14 +231,12 @@ def _becomes_ready(change: RowChange) -> bool:
     if not isinstance(new, View) or new.state is State.DROPPED:
         return False
     immediate = new.maintenance is Maintenance.IMMEDIATE
-    if UNIQUE in new.options:
-        raise Unsupported("a unique index of a view on a row-atomic store")
     if immediate and OPTION in new.options:
         raise Unsupported("keep_changes of an immediate view on a row-atomic store")
     if isinstance(old, View) and old.maintenance is not new.maintenance:
         raise Unsupported(
             "switching a view between immediate and deferred on a row-atomic store",
-            hint="drop the view and create it again",
+            hint="use ALTER MATERIALIZED VIEW, which makes it anew",
         )
     return immediate
 

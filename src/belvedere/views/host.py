@@ -23,6 +23,7 @@ from belvedere.txn.border import (
     Published,
     Reader,
 )
+from belvedere.txn.engine import Engine
 from belvedere.txn.transaction import Transaction
 from belvedere.views.create import create_auxiliaries
 from belvedere.views.deferred import Deferred
@@ -53,11 +54,17 @@ class NewView(NamedTuple):
 class ViewHost(Filling):
     """Mixed into Database, which has everything that is only declared here."""
 
+    engine: Engine
     visibility: Published
     view_errors: dict[int, Error]
     _worker: Worker | None
     _share: float = 1.0
     _closed: bool
+
+    @property
+    def row_atomic(self) -> bool:
+        """Whether only one row of the store is written at a time."""
+        return self.engine.row_atomic
 
     @property
     def position(self) -> int:

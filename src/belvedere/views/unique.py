@@ -30,18 +30,18 @@ class Unique:
     checks = False  # seen to in `writes`, where it is known what is added
 
     def __init__(self, catalog: Catalog, view: View, inner: Participant) -> None:
-        self._keys = _Keys(compiled_view(catalog, view.id))
-        self._inner = inner
+        self.keys = Keys(compiled_view(catalog, view.id))
+        self.inner = inner
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
-        return self._inner.locks(changes, reader)
+        return self.inner.locks(changes, reader)
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
         """Nothing is left to check."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         noted = Noted(writer)
-        self._inner.writes(changes, reader, noted)
+        self.inner.writes(changes, reader, noted)
         if not noted.additions:
             return
         added = DerivedRows(reader)
@@ -51,13 +51,13 @@ class Unique:
         after = OverlayReader(reader, states, reader.position + 1, reader.catalog)
         for state in states.values():
             if state is not None:
-                self._keys.require_alone(state, after)
+                self.keys.require_alone(state, after)
 
 
 def require_unique(reader: Reader, view: View) -> None:
     """23505 when two rows of the index, as it is at `reader`, have one key."""
     stored = compiled_view(reader.catalog, view.id)
-    keys = _Keys(stored)
+    keys = Keys(stored)
     before = b""
     for state in _states(reader, stored.start, stored.end):
         key, count = keys.of(state)
@@ -74,7 +74,7 @@ def _states(reader: Reader, start: bytes, end: bytes) -> Iterator[bytes]:
             yield state
 
 
-class _Keys:
+class Keys:
     """The first columns of an index's rows."""
 
     def __init__(self, stored: CompiledView) -> None:
@@ -86,6 +86,11 @@ class _Keys:
         payload, amounts = accumulator.decode(state)
         key = self._stored.payload.decode(payload)[: self._width]
         return (None if None in key else key), amounts[0]
+
+    def claimed(self, payload: bytes) -> bytes | None:
+        """What stands for the key of a row, in the store; None where a NULL is in it."""
+        key = self._stored.payload.decode(payload)[: self._width]
+        return None if None in key else self._stored.key.encode_prefix(key)
 
     def require_alone(self, state: bytes, reader: Reader) -> None:
         key, count = self.of(state)

@@ -1,0 +1,202 @@
+"""A view that takes the place of another: CREATE OR REPLACE, and a switch on a row-atomic store.
+
+The new view is filled beside the old one, which serves meanwhile; then its indexes are; then one
+change of the catalog drops the old ones and gives the new ones their names. Until then nobody sees
+them, and a crash leaves nothing of them.
+
+    switch      where a commit cannot apply the log (a row-atomic store), ALTER .. SET (maintenance)
+                makes the same view anew in the other way; views over it are told of the new one
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import View
+from belvedere.catalog.structure import still_used
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan.fields import Fields
+from belvedere.session import view_indexes, views
+from belvedere.session.result import Result
+from belvedere.sql import definitions as d
+from belvedere.views.build import STAGED
+from belvedere.views.index_rule import is_index
+from belvedere.views.stream import OPTION as KEEP_CHANGES
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+
+class _Pair(NamedTuple):
+    """An old view and the name under which its successor waits."""
+
+    old: View
+    staged: str
+    definition: str  # of the successor, once it is in its place
+
+
+def create_view(session: Session, statement: d.CreateMaterializedView) -> Result:
+    """CREATE [OR REPLACE] MATERIALIZED VIEW."""
+    name, schema = statement.name.name, statement.name.schema or "public"
+    found = session.catalog.find(name, schema)
+    if found is None or statement.if_not_exists or not statement.or_replace:
+        return views.create_view(session, statement)
+    old = session.catalog.expect(View, name, schema)
+    _require_own(session.catalog, old)
+    staged = _staged(session, name)
+    named = msgspec.structs.replace(statement, name=d.QualifiedName(schema, staged))
+
+    def make() -> None:
+        views.create_view(session, named, {STAGED: str(old.id)})
+
+    _replace(session, _Pair(old, staged, statement.query), make)
+    return Result("CREATE MATERIALIZED VIEW")
+
+
+def switches(session: Session, statement: d.Alter) -> bool:
+    """Whether an ALTER has to make its view anew: it asks for the other maintenance, and a commit
+    of this store cannot bring the state along."""
+    if not session.host.row_atomic:
+        return False
+    found = session.catalog.find(statement.name.name, statement.name.schema or "public")
+    if not isinstance(found, View) or len(statement.actions) != 1:
+        return False
+    (action,) = statement.actions
+    if not isinstance(action, d.SetOptions):
+        return False
+    wanted = views.altered(session, found, dict(action.options))
+    return views.checked_maintenance(wanted) is not found.maintenance
+
+
+def switch(session: Session, statement: d.Alter) -> Result:
+    schema = statement.name.schema or "public"
+    old = session.catalog.expect(View, statement.name.name, schema)
+    (action,) = statement.actions
+    assert isinstance(action, d.SetOptions)
+    options = views.altered(session, old, dict(action.options))
+    if KEEP_CHANGES in old.options or KEEP_CHANGES in options:
+        raise Unsupported(
+            "switching a view that keeps its changes on a row-atomic store",
+            hint="set keep_changes = 'off' first",
+        )
+    names = [column.name for column in old.columns]
+    if [field.type for field in _fields(session.catalog, old)] != [c.type for c in old.columns]:
+        raise Unsupported(
+            "switching a view whose tables have other columns now, on a row-atomic store",
+            hint="use CREATE OR REPLACE MATERIALIZED VIEW",
+        )
+    staged = _staged(session, old.name)
+
+    def make() -> None:
+        session.host.create_view(
+            staged,
+            old.definition,
+            views.checked_maintenance(options),
+            schema=schema,
+            options=options | {STAGED: str(old.id)},
+            columns=names,
+            reads=old.reads,
+        )
+
+    session.transactions.rollback()
+    _replace(session, _Pair(old, staged, old.definition), make)
+    return Result("ALTER")
+
+
+def _fields(catalog: Catalog, view: View) -> Fields:
+    try:
+        return views.bind_definition(catalog, view.definition).fields
+    except InvalidInput:
+        return ()
+
+
+def _staged(session: Session, name: str) -> str:
+    return f"{name} (new {session.host.position})"
+
+
+def _require_own(catalog: Catalog, view: View) -> None:
+    """2BP01 when somebody else's view stands on it, which would be another one then."""
+    others = [one for one in catalog.views_over(view.id) if not _is_index_of(one, view)]
+    users = [f"view {one.name}" for one in others if not one.part]
+    if users:
+        raise still_used(view, users)
+
+
+def _is_index_of(one: View, view: View) -> bool:
+    return is_index(one) and one.reads == (view.id,)
+
+
+# -- taking the place ------------------------------------------------------------------------------
+
+
+def _replace(
+    session: Session,
+    pair: _Pair,
+    make: Callable[[], None],
+) -> None:
+    """`make` makes the new view under its staged name."""
+    catalog = session.catalog
+    schema = _schema_of(catalog, pair.old)
+    indexes = [one for one in catalog.views_over(pair.old.id) if _is_index_of(one, pair.old)]
+    pairs: list[_Pair] = []
+    make()
+    try:
+        for index in indexes:
+            staged = _staged(session, index.name)
+            pairs.append(_Pair(index, staged, ""))
+            new = session.host.catalog.expect(View, pair.staged, schema)
+            pairs[-1] = pairs[-1]._replace(
+                definition=view_indexes.copy(session, index, new, staged, pair.old.name)
+            )
+        session.host.change_schema(lambda edit: _swap(edit, schema, pair, pairs))
+    except BaseException:
+        names = [one.staged for one in (*reversed(pairs), pair)]
+        session.host.change_schema(lambda edit: _give_up(edit, schema, names))
+        raise
+
+
+def _swap(edit: Edit, schema: str, pair: _Pair, indexes: Sequence[_Pair]) -> None:
+    new = edit.catalog.expect(View, pair.staged, schema)
+    for one in indexes:
+        edit.drop_view(one.old.id)
+    for user in edit.catalog.views_over(pair.old.id):
+        if STAGED not in user.options:
+            reads = tuple(new.id if id_ == pair.old.id else id_ for id_ in user.reads)
+            edit.put(msgspec.structs.replace(user, reads=reads))
+    edit.drop_view(pair.old.id)
+    for one in (pair, *indexes):
+        _settle(edit, edit.catalog.expect(View, one.staged, schema), one)
+
+
+def _settle(edit: Edit, made: View, pair: _Pair) -> None:
+    """Give a view its name, and with it the auxiliary views that were made for it."""
+    options = {key: value for key, value in made.options.items() if key != STAGED}
+    renamed = msgspec.structs.replace(
+        made, name=pair.old.name, options=options, definition=pair.definition
+    )
+    edit.put(renamed)
+    for one in [edit.catalog.get(id_) for id_ in made.supports]:
+        if isinstance(one, View) and one.definition == made.definition:
+            name = one.name.replace(pair.staged, pair.old.name)
+            free = edit.catalog.find(name, _schema_of(edit.catalog, one)) is None
+            edit.put(
+                msgspec.structs.replace(
+                    one, name=name if free else one.name, definition=pair.definition
+                )
+            )
+
+
+def _schema_of(catalog: Catalog, view: View) -> str:
+    return next(one.name for one in catalog.schemas if one.id == view.schema)
+
+
+def _give_up(edit: Edit, schema: str, names: Sequence[str]) -> None:
+    for name in names:
+        found = edit.catalog.find(name, schema)
+        if isinstance(found, View):
+            edit.drop_view(found.id, cascade=True)
