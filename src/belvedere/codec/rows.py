@@ -156,7 +156,7 @@ class RowLayout:
         ]
         return [
             f"t = row[{shape.tail}:].decode()",
-            f"if len(t) == len(row) - {shape.tail}: return {_result(values, bare)}",
+            f"if len(t) == n: return {_result(values, bare)}",
         ]
 
     def _load(self, shape: Shape, index: int) -> str:
@@ -217,14 +217,13 @@ def _check_source(shape: Shape, codes: tuple[SlotCode, ...], needed: list[int]) 
         if not variable:
             return [f"if len(row) != {shape.tail}: raise ValueError"]
         ends = " <= ".join(f"e{index}" for index in variable)
-        return [f"if not {ends} == len(row) - {shape.tail}: raise ValueError"]
-    lines = []
-    for index in needed:
-        if codes[index].format is None:
-            before = shape.before[index]
-            start = f"{before.name} <= " if before is not None else ""
-            check = f"{start}e{index} <= len(row) - {shape.tail}"
-            lines.append(f"if not {check}: raise ValueError")
+        return [f"n = len(row) - {shape.tail}", f"if not {ends} == n: raise ValueError"]
+    wanted = [index for index in needed if codes[index].format is None]
+    lines = [f"n = len(row) - {shape.tail}"] if wanted else []
+    for index in wanted:
+        before = shape.before[index]
+        start = f"{before.name} <= " if before is not None else ""
+        lines.append(f"if not {start}e{index} <= n: raise ValueError")
     return lines
 
 
