@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from belvedere.catalog.model import View
 from belvedere.kv.memory import MemoryStore
 from belvedere.views import auxiliary
+from belvedere.views.maintain import Maintainer
 from tests.views.sql import Store, opened
 
 DEFINITIONS = {
@@ -245,3 +247,61 @@ def test_what_a_tower_of_views_wants_is_looked_at_a_few_times_a_view(store: Stor
                 f" count(DISTINCT g) AS m FROM v{number} GROUP BY n"
             )
     assert looks.call_count < 2_000
+
+
+TOWER = (
+    "SELECT customer, note, count(DISTINCT total) AS n, count(*) AS c FROM orders"
+    " WHERE NOT EXISTS (SELECT 1 FROM customers WHERE customers.id = orders.total)"
+    " GROUP BY customer, note",
+    "SELECT n AS x, count(*) AS n FROM v0 GROUP BY n",
+    "SELECT x, n, count(*) AS c FROM v1 WHERE x IN (SELECT id FROM customers) GROUP BY x, n",
+    "SELECT DISTINCT c AS n, x FROM v2",
+    "SELECT n, max(x) AS x FROM v3 GROUP BY n",
+)
+
+
+@contextmanager
+def deltas() -> Iterator[list[Counter[int]]]:
+    """For every view that is maintained, how often each auxiliary view's delta was worked out."""
+    found: list[Counter[int]] = []
+    writes, beside = Maintainer.writes, Maintainer.writes_beside
+
+    def outer(self: Maintainer, *arguments: Any, **options: Any) -> None:
+        found.append(Counter())
+        writes(self, *arguments, **options)
+
+    def inner(self: Maintainer, *arguments: Any) -> None:
+        if not found:
+            found.append(Counter())
+        found[-1][id(self)] += 1
+        beside(self, *arguments)
+
+    with (
+        mock.patch.object(Maintainer, "writes", outer),
+        mock.patch.object(Maintainer, "writes_beside", inner),
+    ):
+        yield found
+
+
+def test_views_on_views_work_out_each_auxiliary_view_once(store: Store) -> None:
+    for number, definition in enumerate(TOWER):
+        store.run(f"CREATE MATERIALIZED VIEW v{number} AS {definition}")
+    with deltas() as found:
+        store.run(orders(0, 20), "DELETE FROM orders WHERE id % 3 = 0", "DELETE FROM customers")
+    assert max(map(len, found)) > 6
+    assert all(set(one.values()) <= {1} for one in found)
+    assert len(store.verified_names()) == len(store.db.catalog.views)
+
+
+def test_pending_changes_derive_only_what_the_view_stands_on(store: Store) -> None:
+    store.run(
+        "CREATE MATERIALIZED VIEW plain WITH (maintenance = 'deferred', refresh_every = '1 h')"
+        " AS SELECT c.id, o.total FROM customers c JOIN orders o ON o.id = c.id",
+        "CREATE MATERIALIZED VIEW other AS " + DEFINITIONS["by_size"],
+        orders(0, 5),
+    )
+    assert auxiliaries(store)
+    with deltas() as found:
+        rows = store.run("SELECT * FROM plain")
+    assert len(rows) == 3
+    assert [len(one) for one in found] == [0]

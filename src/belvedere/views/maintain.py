@@ -53,7 +53,7 @@ class Maintainer:
         self._quick = Quick(catalog, compiled.tree, compiled.group)
         self._add_up = adder(view.amounts)
         self._add_changes = change_adder(view.amounts)
-        self._indexes = indexes
+        self.indexes = indexes
         self.tree = compiled.tree
         self._compiled = compiled
         self._emptied: set[bytes] = set()  # by the planted bug `view_group_stays_gone` alone
@@ -157,7 +157,7 @@ class Maintainer:
 
     def rows(self, changes: Sequence[RowChange], reader: Reader) -> Weighted:
         """The delta itself, before it is grouped: for people."""
-        return self._source.delta(Step(changes, reader, self._indexes))
+        return self._source.delta(Step(changes, reader, self.indexes))
 
     def _sums(
         self,
@@ -177,7 +177,7 @@ class Maintainer:
                 for leg in self._quick.legs.get(prefix, ()):
                     self._add_changes(sums, leg, mine, get)
             return sums
-        step = Step(changes, reader, self._indexes, after, derived)
+        step = Step(changes, reader, self.indexes, after, derived)
         self._add_up(sums, entries(self._entry_of, self._source.delta(step)))
         return sums
 

@@ -32,8 +32,8 @@ def with_pending(
         logged = window.stretch(marks[view.id]).of(frozenset(view.inputs))
         changes = _with_own(logged, transaction, frozenset(view.inputs))
         if changes:
-            before = state_before(transaction, changes, keeper.indexes)
             maintainer = keeper.maintainer(transaction.catalog, view)
+            before = state_before(transaction, changes, maintainer.indexes)
             maintainer.writes(changes, before, writer, after=transaction)
     overlay = dict(writer.writes())
     return OverlayReader(transaction, overlay, transaction.position, transaction.catalog)

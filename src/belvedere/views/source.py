@@ -12,16 +12,17 @@ import datetime
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.context import Context, row_keys
 from belvedere.execution.run import Interrupt, Rows, Run, Services
+from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
 from belvedere.plan.functions.function import Environment
-from belvedere.txn.border import ParticipantsFor, Reader, RowChange
+from belvedere.txn.border import Participant, ParticipantsFor, Reader, RowChange, Writer
 from belvedere.txn.commit.batch import DerivedRows
 from belvedere.txn.history.readers import NewestReader, OverlayReader
 from belvedere.types import Row
@@ -45,6 +46,7 @@ class Step:
         before: Reader,
         indexes: ParticipantsFor,
         after: Reader | None = None,
+        derived: Derived | None = None,
     ) -> None:
         self.changes = changes
         self.before = before
@@ -52,11 +54,13 @@ class Step:
         self.prunes = isinstance(before, NewestReader)  # a commit's own state, constraints hold
         self._indexes = indexes
         self._after = after
+        self._derived = derived
 
     @property
     def after(self) -> Reader:
         if self._after is None:
-            self._after = state_after(self.before, self.changes, self._indexes)
+            derived = self._derived or Derived(self.changes, self.before)
+            self._after = derived.state(self._indexes)
         return self._after
 
     def by_relation(self) -> Iterator[Step]:
@@ -69,14 +73,45 @@ class Step:
             before = step.after
 
 
-def state_after(reader: Reader, changes: Sequence[RowChange], indexes: ParticipantsFor) -> Reader:
-    """Tables and indexes once these changes are made to what `reader` shows."""
-    overlay: dict[bytes, bytes | None] = {change.key: change.new for change in changes}
-    writer = DerivedRows(reader)
-    for participant in indexes(reader.catalog, frozenset(c.relation for c in changes)):
-        participant.writes(changes, reader, writer)
-    overlay.update(writer.writes())
-    return OverlayReader(reader, overlay, reader.position, reader.catalog)
+class Derived:
+    """The rows of indexes and auxiliary views that one step changes. Those of an auxiliary view are
+    worked out once, however many others stand on it: without that, each one more in a chain of
+    them would double the work."""
+
+    def __init__(self, changes: Sequence[RowChange], before: Reader) -> None:
+        self._changes = changes
+        self._before = before
+        self._relations = frozenset([change.relation for change in changes])
+        self._known: dict[int, tuple[Participant, list[Write]]] = {}
+
+    def state(self, indexes: ParticipantsFor) -> Reader:
+        """Tables, and what these derive from them, after the step."""
+        before = self._before
+        overlay: dict[bytes, bytes | None] = {change.key: change.new for change in self._changes}
+        for participant in indexes(before.catalog, self._relations):
+            overlay.update(self._rows(participant))
+        return OverlayReader(before, overlay, before.position, before.catalog)
+
+    def _rows(self, participant: Participant) -> list[Write]:
+        known = self._known.get(id(participant))
+        if known is None:
+            writer = DerivedRows(self._before)
+            if isinstance(participant, Standing):
+                participant.writes_beside(self._changes, self._before, writer, self)
+            else:
+                participant.writes(self._changes, self._before, writer)
+            known = self._known[id(participant)] = (participant, writer.writes())
+        return known[1]
+
+
+@runtime_checkable
+class Standing(Protocol):
+    """A participant that reads what others derive."""
+
+    def writes_beside(
+        self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: Derived
+    ) -> None:
+        """As `writes`, in a step of which `derived` knows what the others write."""
 
 
 class Source(Protocol):
