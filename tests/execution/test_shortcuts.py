@@ -32,6 +32,10 @@ CONDITIONS = {
     "like with an escape": "v LIKE 'a\\_%'",
     "char like": "c LIKE 'ab%'",
     "char like to its end": "c LIKE 'ab'",
+    "char as text": "c::text = 'ab'",
+    "blanks inside": "substring(c, 1, 3) = 'a b'",
+    "part of a char": "substring(d, 1, 2) IN ('ab', 'a')",
+    "char of nothing but blanks": "d || '.' = '.'",
 }
 
 
@@ -45,7 +49,8 @@ def con() -> Iterator[belvedere.Connection]:
             "INSERT INTO t VALUES (1, 'ab', 'ab', 'ab', 'ab', '2024-01-31'),"
             " (2, 'a', 'ab', 'b', 'a_c', '2024-02-01'), (3, 'abcde', 'abcdef', 'abcde', 'xb',"
             " '2024-02-02'), (4, '', ' ', '', '', NULL), (5, NULL, 'ab', NULL, NULL, '2024-01-01'),"
-            " (6, E'a\\t', 'a', 'a', 'abc', '2024-02-01')"
+            " (6, E'a\\t', 'a', 'a', 'abc', '2024-02-01'),"
+            " (7, 'a b', 'a b c d ', 'a b', 'a b ', NULL)"
         )
         yield opened
 

@@ -18,13 +18,16 @@ from belvedere.errors import Error
 from belvedere.execution.direct.dependence import walk
 from belvedere.execution.duck.query import ColumnPlaces, Outer, Query, Typed, one_type
 from belvedere.execution.duck.quotients import chosen, result_of, shown_of
-from belvedere.execution.duck.shortcuts import padded, shorter_form
+from belvedere.execution.duck.shortcuts import padded, shorter_form, stripped
 from belvedere.execution.duck.types import NotExact, Ragged, literal_text, literal_type, type_text
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions import Function, Volatility, build_sql
 from belvedere.plan.functions.registry import registry
 from belvedere.types import BOOLEAN, TEXT, Kind, SqlType
+
+STRIPPED = "rtrim(_0, ' ')"
+"""The SQL form of CHAR as text."""
 
 _PLAIN_EQUALITY = frozenset(
     {
@@ -112,6 +115,8 @@ def call(
         return scope.divide(*lowered)
     if function.name == "cast" and _is_same_text(lowered[0].type, result):
         return lowered[0]
+    if function.name == "cast" and function.sql == STRIPPED and lowered[0].is_column:
+        return stripped(lowered[0], result)
     shorter = shorter_form(function, lowered)
     if shorter is not None:
         return shorter

@@ -5,6 +5,8 @@ match by the extremes it keeps; it does neither behind a function or a cast. So
 - CHAR(n) has always n characters: it is compared with a constant of n characters;
 - a date is compared with the date of an instant at midnight;
 - LIKE without an escape is DuckDB's.
+
+Its rtrim goes through every character: values of CHAR without blanks at the end do without.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from sqlglot import exp
 from belvedere.execution.duck.query import Typed
 from belvedere.execution.duck.types import literal_text
 from belvedere.plan.functions import Function
-from belvedere.types import BOOLEAN, DATE, Kind
+from belvedere.types import BOOLEAN, DATE, Kind, SqlType
 
 _COMPARISONS: dict[str, Callable[..., exp.Expr]] = {
     "=": exp.EQ,
@@ -50,6 +52,13 @@ def shorter_form(function: Function, arguments: Sequence[Typed]) -> Typed | None
     if sides is None:
         return None
     return Typed(form(this=_operand(sides[0]), expression=_operand(sides[1])), BOOLEAN)
+
+
+def stripped(value: Typed, result: SqlType) -> Typed:
+    """A column of type CHAR as text."""
+    text = value.text
+    form = f"CASE WHEN ends_with({text}, ' ') THEN rtrim({text}, ' ') ELSE {text} END"
+    return Typed(sqlglot.parse_one(form, dialect="duckdb"), result)
 
 
 def padded(value: Typed, others: Sequence[Typed]) -> list[exp.Expr] | None:
