@@ -63,6 +63,15 @@ def test_a_right_view_has_no_differences(
     assert any("sum(float8)" in note for note in found[0].in_python)
 
 
+def damage(shop: Path, view: str, rows: int = 1) -> None:
+    """Take the first rows away from what is stored."""
+    database = stores._open[str(shop)].database
+    stored = compiled_view(database.catalog, database.catalog.expect(View, view).id)
+    with database.begin() as reader:
+        keys = [key for batch in reader.scan(stored.start, stored.end) for key, _ in batch]
+    database.commits.derive(lambda reader: [(key, None) for key in keys[:rows]])
+
+
 def test_a_damaged_view_is_shown_with_its_rows(
     spark: SparkSession, shop: Path, orders: Connection
 ) -> None:
@@ -70,11 +79,7 @@ def test_a_damaged_view_is_shown_with_its_rows(
         "CREATE MATERIALIZED VIEW per_customer AS"
         " SELECT customer, count(*) AS n FROM orders GROUP BY customer"
     )
-    database = stores._open[str(shop)].database
-    stored = compiled_view(database.catalog, database.catalog.expect(View, "per_customer").id)
-    with database.begin() as reader:
-        (first, *_) = [key for batch in reader.scan(stored.start, stored.end) for key, _ in batch]
-    database.commits.derive(lambda reader: [(first, None)])
+    damage(shop, "per_customer")
     (found,) = verify.run(spark, Store.of(str(shop)), ["per_customer"], DEFINITIONS)
     assert (found.missing, found.unexpected, found.ok) == (1, 0, False)
     assert found.samples == (("0, 3", 1, 0),)
@@ -96,8 +101,13 @@ def test_a_deferred_view_is_verified_where_it_is(
     (found,) = verify.run(spark, store, ["later"], DEFINITIONS)
     assert found.ok
     assert found.position == held[3] < store.position()
-    with pytest.raises(InvalidInput, match="another position"):
-        list(verify.run(spark, store, ["later"], DEFINITIONS, position=store.position()))
+    orders.execute("DELETE FROM orders WHERE id = 50")
+    ahead = verify.run(spark, store, ["later"], DEFINITIONS, position=store.position() - 1)
+    assert [(one.position, one.ok) for one in ahead] == [(store.position() - 1, True)]
+    damage(shop, "later", rows=1000)
+    (found,) = verify.run(spark, store, ["later"], DEFINITIONS, position=store.position())
+    assert (found.position, found.ok) == (store.position(), False)
+    assert found.missing > 20
     store.ask("claim_release", claim=held)
 
 
@@ -116,3 +126,57 @@ def test_a_value_that_spark_cannot_hold_is_verified_in_python(
 def test_an_unknown_view_is_refused(spark: SparkSession, shop: Path, orders: Connection) -> None:
     with pytest.raises(InvalidInput, match="does not exist"):
         list(verify.run(spark, Store.of(str(shop)), ["nothing"], DEFINITIONS))
+
+
+PAST = {
+    "counted": "SELECT customer, count(*) AS n, sum(price) AS total FROM orders GROUP BY customer",
+    "highest": "SELECT customer, max(price) AS most FROM orders GROUP BY customer",
+    "named": "SELECT o.id, c.name FROM orders o LEFT JOIN customers c ON c.id = o.customer",
+    "top": "SELECT id, price FROM orders ORDER BY price DESC, id LIMIT 5",
+}
+
+
+def test_a_view_is_verified_at_any_position_of_the_log(
+    spark: SparkSession, shop: Path, orders: Connection
+) -> None:
+    """Also where it was before: rows came, went and moved since."""
+    for name, query in PAST.items():
+        orders.execute(f"CREATE MATERIALIZED VIEW {name} AS {query}")
+    store = Store.of(str(shop))
+    positions = [store.position()]
+    for statement in (
+        "UPDATE orders SET customer = 3, price = price + 1 WHERE id < 10",
+        "DELETE FROM orders WHERE id % 7 = 1",
+        "INSERT INTO orders VALUES (100, 3, 9999, NULL, NULL)",
+        "UPDATE customers SET name = 'new' WHERE id < 5",
+    ):
+        orders.execute(statement)
+        positions.append(store.position())
+    names = list(PAST)
+    rows = set()
+    for position in positions[::2]:
+        found = list(verify.run(spark, store, names, DEFINITIONS, position=position))
+        assert [(one.position, one.ok) for one in found] == [(position, True)] * 4, found
+        rows.add(found[2].rows)
+    assert len(rows) > 1, "the views were others then"
+    damage(shop, "counted")
+    (then,) = verify.run(spark, store, ["counted"], DEFINITIONS, position=positions[0])
+    assert (then.missing, then.ok) == (1, False), "what is wrong now was wrong then"
+    assert list((shop / "pipeline").iterdir()) == []
+
+
+def test_a_position_at_which_the_view_was_another_is_refused(
+    spark: SparkSession, shop: Path, orders: Connection
+) -> None:
+    store = Store.of(str(shop))
+    before = store.position()
+    orders.execute("CREATE MATERIALIZED VIEW v AS SELECT customer FROM orders")
+    with pytest.raises(InvalidInput, match="the view was another at this position"):
+        list(verify.run(spark, store, ["v"], DEFINITIONS, position=before))
+    made = store.position()
+    orders.execute("ALTER TABLE orders ADD COLUMN more int")
+    with pytest.raises(InvalidInput, match="the view was another at this position"):
+        list(verify.run(spark, store, ["v"], DEFINITIONS, position=made))
+    for outside in (store.position() + 1, -1):
+        with pytest.raises(InvalidInput, match="position is not in the log"):
+            list(verify.run(spark, store, ["v"], DEFINITIONS, position=outside))

@@ -4,11 +4,15 @@
 the stored state has it. The definition is lowered to DataFrames over the base tables at the very
 position the stored state is at; the stored state is read by key range and turned into rows in the
 tasks. Nothing that maintains views takes part in the recomputation.
+
+At another position than its own, a view is compared by its stored state less, or plus, what the log
+has in between (`pipeline.moved`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, NamedTuple
@@ -29,6 +33,9 @@ from belvedere.execution.spark.frames import Frame, Frames, leaf_number
 from belvedere.execution.spark.lower import Lowering
 from belvedere.execution.spark.operators import Failed, bare_run
 from belvedere.execution.spark.types import to_values
+from belvedere.pipeline import deltas
+from belvedere.pipeline.additions import SCHEMA
+from belvedere.pipeline.checkpoint import Checkpoint, checkpoint
 from belvedere.pipeline.inputs import (
     Batches,
     Definitions,
@@ -38,6 +45,7 @@ from belvedere.pipeline.inputs import (
     numbers,
     tasks,
 )
+from belvedere.pipeline.moved import Move, moved, needs_checkpoint, require_same, stretch_of
 from belvedere.pipeline.ready import ready
 from belvedere.pipeline.store import Lease, Store
 from belvedere.plan import nodes as n
@@ -81,6 +89,7 @@ class Inputs(NamedTuple):
     objects: tuple[bytes, ...]
     definitions: Definitions
     partitions: int
+    move: Move
     native: bool = True
 
 
@@ -104,19 +113,24 @@ def run(
         for view in views:
             progress(view.name)
             at = int(store.ask("mark", view=view.id, **stored.arguments()))
-            if position is not None and position != at:
-                raise InvalidInput(
-                    "the view is at another position",
-                    sqlstate="22023",
-                    view=view.name,
-                    position=position,
-                    position_of_view=at,
-                    hint="leave the position out to verify the view where it is",
-                )
-            tables = stored if at == stored.position else store.lease(at)
+            wanted = at if position is None else position
+            tables = stored if wanted == stored.position else store.lease(wanted)
             try:
-                inputs = Inputs(spark, store, view, stored, tables, objects, definitions, parts)
-                yield _verified(inputs, at)
+                if wanted != at:
+                    require_same(store, tables, catalog, view)
+                yield _verified(
+                    Inputs(
+                        spark,
+                        store,
+                        view,
+                        stored,
+                        tables,
+                        objects,
+                        definitions,
+                        parts,
+                        Move(at, wanted),
+                    )
+                )
             finally:
                 if tables is not stored:
                     store.release(tables)
@@ -129,25 +143,50 @@ def find_view(catalog: Catalog, name: str) -> View:
     return catalog.expect(View, short, schema or "public")
 
 
-def _verified(inputs: Inputs, at: int) -> Verified:
+def _verified(inputs: Inputs) -> Verified:
     """Once more without Spark's own types, should they not hold a value: only PostgreSQL's meaning
     decides what is an error."""
     try:
-        return _compared(inputs, at)
+        return _compared(inputs)
     except (InvalidInput, Unsupported):
-        return _compared(inputs._replace(native=False), at)
+        return _compared(inputs._replace(native=False))
 
 
-def _compared(inputs: Inputs, at: int) -> Verified:
+def _compared(inputs: Inputs) -> Verified:
     notes: list[str] = []
-    try:
-        rows = build(inputs, notes).persist()
+    with _copied(inputs) as copy:
         try:
-            return _summed(inputs.view.name, at, rows, tuple(notes))
-        finally:
-            rows.unpersist()
-    except FAILURES as error:
-        raise meaning_of(error) from error
+            rows = build(inputs, notes, copy).persist()
+            try:
+                return _summed(inputs.view.name, inputs.move.wanted, rows, tuple(notes))
+            finally:
+                rows.unpersist()
+        except FAILURES as error:
+            raise meaning_of(error) from error
+
+
+@contextmanager
+def _copied(inputs: Inputs) -> Iterator[Checkpoint | None]:
+    """A copy of the store, where what lies between two positions takes other rows to know."""
+    at, wanted = inputs.move
+    if at == wanted or not needs_checkpoint(_between(inputs)):
+        yield None
+        return
+    with checkpoint(inputs.store, "verify") as copy:
+        yield copy
+
+
+def _between(inputs: Inputs) -> deltas.Inputs:
+    return stretch_of(
+        inputs.spark,
+        inputs.store,
+        inputs.view.id,
+        inputs.objects,
+        inputs.definitions,
+        inputs.move,
+        inputs.partitions,
+        columns=inputs.native,
+    )
 
 
 def _summed(name: str, at: int, rows: DataFrame, notes: tuple[str, ...]) -> Verified:
@@ -167,7 +206,9 @@ def _summed(name: str, at: int, rows: DataFrame, notes: tuple[str, ...]) -> Veri
 # -- the job ---------------------------------------------------------------------------------------
 
 
-def build(inputs: Inputs, notes: list[str] | None = None) -> DataFrame:
+def build(
+    inputs: Inputs, notes: list[str] | None = None, copy: Checkpoint | None = None
+) -> DataFrame:
     """Columns row, expected, found: every different row with how often it is in either."""
     catalog = decoded_catalog(inputs.objects)
     expected, lowering = recomputed(inputs, catalog)
@@ -175,7 +216,7 @@ def build(inputs: Inputs, notes: list[str] | None = None) -> DataFrame:
         notes += lowering.report.python
     known = ready(inputs.objects, inputs.definitions)
     plan = known.compiled(inputs.view).reading(inputs.view.id)
-    found = _stored(inputs, catalog, plan)
+    found = _stored(inputs, plan, copy)
     fields = plan.fields
     texts = expected.data.mapInArrow(Texts(expected.types, expected.names, fields), _ROWS)
     both = texts.select("row", f.lit(1).alias("n")).union(found.select("row", f.lit(-1).alias("n")))
@@ -198,13 +239,18 @@ def _definition(inputs: Inputs, catalog: Catalog) -> n.Node:
     return inputs.definitions.bind(pinned(catalog, view), view.definition)
 
 
-def _stored(inputs: Inputs, catalog: Catalog, plan: n.Node) -> DataFrame:
+def _stored(inputs: Inputs, plan: n.Node, copy: Checkpoint | None) -> DataFrame:
     arguments = {"view": inputs.view.id, **inputs.stored.arguments()}
     found = inputs.store.ask("state_splits", count=inputs.partitions, **arguments)
     ranges = tuple((low, high) for low, high in found)
     parts = tuple((one,) for one in ranges) if row_by_row(plan) else (ranges,)
-    step = StoredRows(inputs.store, inputs.stored, inputs.view.id, inputs.objects, parts, plan)
-    return tasks(inputs.spark, len(parts)).mapInArrow(step, _ROWS)
+    read = StoredState(inputs.store, inputs.stored, inputs.view.id, parts)
+    rows = RowsOf(inputs.view.id, inputs.objects, plan)
+    if inputs.move.at == inputs.move.wanted:
+        return tasks(inputs.spark, len(parts)).mapInArrow(ReadRows(read, rows), _ROWS)
+    state = tasks(inputs.spark, len(parts)).mapInArrow(read, SCHEMA)
+    count = inputs.partitions if row_by_row(plan) else 1
+    return moved(state, _between(inputs), inputs.move, copy, count, rows, _ROWS)
 
 
 def row_by_row(plan: n.Node) -> bool:
@@ -218,14 +264,27 @@ def row_by_row(plan: n.Node) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredRows:
-    """In a task: the view's rows from a part of its stored state, as text."""
+class StoredState:
+    """In a task: keys and values of a part of a view's stored state."""
 
     store: Store
     lease: Lease
     view: int
-    objects: tuple[bytes, ...]
     parts: tuple[tuple[tuple[bytes, bytes], ...], ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        for number in numbers(batches):
+            for start, end in self.parts[number] if number < len(self.parts) else ():
+                arguments = {"view": self.view, **self.lease.arguments()}
+                yield from self.store.fetch("state", start=start, end=end, **arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOf:
+    """In a task: the view's rows from stored values, all at once, as text."""
+
+    view: int
+    objects: tuple[bytes, ...]
     plan: n.Node
     environment: Environment = field(default=ENVIRONMENT)
 
@@ -236,20 +295,24 @@ class StoredRows:
         given = n.Changes(leaf_number(0), "state", (), _state(self.plan).fields)
         rows_of = compile_plan(catalog, _over(self.plan, given))
         text = texts_of(self.plan.fields)
-        for number in numbers(batches):
-            run_ = bare_run(self.environment)
-            run_.deltas = {leaf_number(0): [decode(value) for value in self._values(number)]}
-            try:
-                yield _text_batch([text(row) for row in rows_of(run_)])
-            except Error as error:
-                raise Failed(error) from None
+        run_ = bare_run(self.environment)
+        values = (value for batch in batches for value in batch.column("value").to_pylist())
+        run_.deltas = {leaf_number(0): [decode(value) for value in values]}
+        yield _text_batch([text(row) for row in rows_of(run_)])
 
-    def _values(self, number: int) -> Iterator[bytes]:
-        if number < len(self.parts):
-            for start, end in self.parts[number]:
-                arguments = {"view": self.view, **self.lease.arguments()}
-                for batch in self.store.fetch("state", start=start, end=end, **arguments):
-                    yield from batch.column("value").to_pylist()
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """In a task: the view's rows from a part of its stored state."""
+
+    read: StoredState
+    rows: RowsOf
+
+    def __call__(self, batches: Batches) -> Batches:
+        try:
+            yield from self.rows(self.read(batches))
+        except Error as error:
+            raise Failed(error) from None
 
 
 def _state(plan: n.Node) -> n.Scan:

@@ -99,7 +99,7 @@ def verify(
     views: Views,
     database: Annotated[str, Database],
     position: Annotated[
-        int | None, typer.Option(help="refuse when a view is at another position than this")
+        int | None, typer.Option(help="any position of the log; by default where each view is")
     ] = None,
     master: Annotated[str, Master] = MASTER,
 ) -> None:
