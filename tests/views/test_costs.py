@@ -85,3 +85,17 @@ def test_a_column_that_no_view_uses_costs_nothing(store: Store) -> None:
 
 def test_a_row_without_a_partner_reads_no_partner(store: Store) -> None:
     assert cost(store, "INSERT INTO orders VALUES (new, 99, 5, '')") < 50
+
+
+def test_the_price_of_a_row_that_is_written_unread_has_no_read() -> None:
+    with opened() as store:
+        store.run(
+            "CREATE TABLE t (id int PRIMARY KEY, g int)",
+            "CREATE MATERIALIZED VIEW sole AS SELECT id, g FROM t WHERE g > 1",
+            "CREATE MATERIALIZED VIEW shared AS SELECT g FROM t",
+        )
+        lines = [line for (line,) in store.run("EXPLAIN INSERT INTO t VALUES (1, 2)")]
+        assert "view: sole, 1 entry written" in lines
+        assert "view: shared, 1 key read, 1 entry written" in lines
+        told = store.run("EXPLAIN CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+        assert any(line.startswith("storage: about 1 entry, ") for (line,) in told)

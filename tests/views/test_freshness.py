@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from belvedere.errors import InvalidInput
 from belvedere.session import reading
 from belvedere.session.reading import Way
 from belvedere.session.session import Session
@@ -169,3 +170,42 @@ def test_without_any_reader_far_behind_nothing_is_bypassed(store: Store) -> None
         alone=True,
     )
     assert decision.way is Way.CATCH_UP
+
+
+def test_explain_says_why_a_cheaper_way_is_not_taken(
+    store: Store, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reading, "CHANGE_S", 10.0)
+    store.run("INSERT INTO t VALUES (2, 1, 1)")
+    line, costs = explained(store.session(), "SELECT * FROM totals", "latest")
+    assert line == "deferred totals: catch up (1 commit behind)"
+    assert costs.endswith("; fewer than 1000 commits are caught up with, whatever it costs")
+    monkeypatch.setattr(reading, "CHANGE_S", 0.0)
+    _, costs = explained(store.session(), "SELECT * FROM totals", "latest")
+    assert "fewer" not in costs
+
+
+@pytest.mark.parametrize("freshness", ["any", BOUND])
+def test_a_view_that_fails_on_a_row_says_so_to_every_reader_until_the_row_is_gone(
+    store: Store, freshness: str
+) -> None:
+    store.run(
+        "CREATE MATERIALIZED VIEW shares WITH (maintenance = 'deferred', refresh_every = '1 d')"
+        " AS SELECT id, 100 / v AS share FROM t",
+        "REFRESH MATERIALIZED VIEW shares",
+    )
+    reader = store.session()
+    query = "SELECT * FROM shares WHERE id = 1"
+    assert rows_of(reader, query, freshness) == [(1, 100)]
+    store.run("INSERT INTO t VALUES (2, 1, 0)")
+    assert rows_of(reader, query, freshness) == [(1, 100)]  # nobody has met it yet
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="division by zero"):
+            store.run("REFRESH MATERIALIZED VIEW shares")
+        with pytest.raises(InvalidInput, match="division by zero") as found:
+            rows_of(reader, query, freshness)
+        assert found.value.sqlstate == "22012"
+        assert found.value.facts["view"] == "shares"
+        assert rows_of(reader, "SELECT * FROM totals", freshness) == [(1, 1, 1)]
+    store.run("DELETE FROM t WHERE id = 2", "REFRESH MATERIALIZED VIEW shares")
+    assert rows_of(reader, query, freshness) == [(1, 100)]

@@ -15,7 +15,7 @@ from belvedere.sql import definitions as d
 from belvedere.views.compile import Compiled
 from belvedere.views.explain import explained
 from belvedere.views.form import form_of
-from belvedere.views.price import ROWS_PER_SECOND, change_price, prices, storage
+from belvedere.views.price import ROWS_PER_SECOND, change_price, counted, prices, storage
 from belvedere.views.tree import Whole, inputs_of, slots_of
 
 if TYPE_CHECKING:
@@ -82,9 +82,10 @@ def _costs(session: Session, compiled: Compiled) -> Iterator[str]:
         yield f"a new row of {catalog.table(relation).name} costs {price}"
     estimate = session.shared.estimator(catalog)
     entries, size = storage(compiled, estimate)
-    yield f"storage: about {entries} entries, {size} bytes"
+    yield f"storage: about {counted(entries, 'entry', 'entries')}, {counted(size, 'byte')}"
     rows = sum(int(session.shared.size_of(relation)) for relation in inputs_of(compiled.tree))
-    yield f"build: about {(rows + entries) / ROWS_PER_SECOND:.3f} s, {rows} rows to be read"
+    seconds = (rows + entries) / ROWS_PER_SECOND
+    yield f"build: about {seconds:.3f} s, {counted(rows, 'row')} to be read"
 
 
 # -- writes ----------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
+from belvedere.errors import InvalidInput
 from belvedere.execution.choose import Tier
 from belvedere.session.freshness import Freshness, FreshnessKind
 from belvedere.session.statistics import StatementRecord
@@ -58,6 +59,7 @@ class Decision(NamedTuple):
     behind: int
     costs_s: dict[Way, float]
     age_s: float | None = None
+    reason: str = ""
 
 
 def decide(
@@ -84,7 +86,8 @@ def decide(
             return Decision(Way.READ, behind, {}, age)
     costs = _costs(session, catalog, views, marks, position)
     if behind < BYPASS_PENDING_MIN:
-        return Decision(Way.CATCH_UP, behind, costs, age)
+        few = f"fewer than {BYPASS_PENDING_MIN} commits are caught up with, whatever it costs"
+        return Decision(Way.CATCH_UP, behind, costs, age, few)
     return Decision(min(costs, key=lambda way: costs[way]), behind, costs, age)
 
 
@@ -115,7 +118,10 @@ def ready_to_read(
 ) -> tuple[Prepared, Reader]:
     """What to run, and on what, so that deferred views are as fresh as asked."""
     views = entry.deferred
-    if not views or session.freshness.kind is FreshnessKind.ANY:
+    if not views:
+        return entry, transaction
+    if session.freshness.kind is FreshnessKind.ANY:
+        _require_sound(session, views)
         return entry, transaction
     if failpoints.armed and failpoints.planted("view_read_behind_token"):
         return entry, transaction
@@ -126,8 +132,25 @@ def ready_to_read(
     if decision.way is Way.BYPASS and entry.bypass is not None:
         return entry.bypass(session), transaction
     if decision.way is Way.READ and not transaction.changes:
+        if decision.behind:
+            _require_sound(session, views)
         return entry, transaction
     return entry, session.host.with_pending(transaction, views)
+
+
+def _require_sound(session: Session, views: tuple[View, ...]) -> None:
+    """A view that fails on a row has no state that is right: who would read what is stored of it
+    is told, until the row is gone."""
+    for view in views:
+        error = session.host.view_errors.get(view.id)
+        if isinstance(error, InvalidInput):
+            raise InvalidInput(
+                error.message,
+                sqlstate=error.sqlstate,
+                detail=error.detail,
+                hint="the view shows rows again when the row that it fails on is gone",
+                view=view.name,
+            )
 
 
 class Bypass:
@@ -185,8 +208,12 @@ def explained(session: Session, entry: Prepared) -> list[str]:
     if decision is None:
         return []
     names = ", ".join(view.name for view in entry.deferred)
-    lines = [f"deferred {names}: {decision.way} ({decision.behind} commits behind)"]
+    behind = f"{decision.behind} commit{'' if decision.behind == 1 else 's'} behind"
+    lines = [f"deferred {names}: {decision.way} ({behind})"]
     if decision.age_s is not None:
         lines[0] += f", nothing it lacks is older than {decision.age_s * 1000:.1f} ms"
     shown = [f"{way} {cost * 1000:.3f} ms" for way, cost in decision.costs_s.items()]
-    return lines + (["cost: " + ", ".join(shown)] if shown else [])
+    costs = "cost: " + ", ".join(shown)
+    if decision.reason and min(decision.costs_s.values()) < decision.costs_s[decision.way]:
+        costs += f"; {decision.reason}"
+    return [*lines, costs] if shown else lines

@@ -3,7 +3,8 @@
 Counted from the delta plan, not measured: `gets` are reads of one key, `ranges` reads of the rows
 with one key or of the first rows in an order, `scans` reads of whole tables; `writes` are entries
 of the view, of its auxiliary views and of the indexes that would be made for it. Every entry
-written is also read once. Look-ups of several rows count as one range.
+written is also read once, but for rows that hold the key of the one row they are made of: they are
+written unread. Look-ups of several rows count as one range.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.codec import keyspace
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.types import Kind, SqlType
@@ -19,6 +21,7 @@ from belvedere.views.auxiliary import counts_of, ordered_rows, parts_of
 from belvedere.views.compile import Compiled
 from belvedere.views.delta import Term, Wish, terms_of
 from belvedere.views.extremum import extrema_of
+from belvedere.views.quick import Quick
 from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, Whole, inputs_of
 
 ROWS_PER_SECOND = 200_000
@@ -64,16 +67,16 @@ class Price:
 
     def __str__(self) -> str:
         parts = [
-            _counted(self.gets, "key read"),
-            _counted(self.ranges, "range"),
-            _counted(self.scans, "full scan"),
-            _counted(self.writes, "entry", "entries") + " written" if self.writes else "",
+            counted(self.gets, "key read") if self.gets else "",
+            counted(self.ranges, "range") if self.ranges else "",
+            counted(self.scans, "full scan") if self.scans else "",
+            counted(self.writes, "entry", "entries") + " written" if self.writes else "",
         ]
         return ", ".join(filter(None, parts)) or "nothing"
 
 
-def _counted(count: int, one: str, many: str | None = None) -> str:
-    return f"{count} {one if count == 1 else many or one + 's'}" if count else ""
+def counted(count: int, one: str, many: str | None = None) -> str:
+    return f"{count} {one if count == 1 else many or one + 's'}"
 
 
 def prices(catalog: Catalog, compiled: Compiled, wishes: tuple[Wish, ...]) -> dict[int, Price]:
@@ -99,7 +102,14 @@ def change_price(
         return Price()
     price = tree_price(catalog, tree, relation, comes=comes)
     written = 2 if _replaces(compiled.tree) else 1
-    return price + Price(gets=written, writes=written)
+    read = 0 if _written_unread(catalog, compiled, relation) else written
+    return price + Price(gets=read, writes=written)
+
+
+def _written_unread(catalog: Catalog, compiled: Compiled, relation: int) -> bool:
+    """Whether a changed row makes rows of the view that no other row makes."""
+    legs = Quick(catalog, compiled.tree, compiled.group).legs.get(keyspace.row_prefix(relation), ())
+    return len(legs) == 1 and legs[0].sole
 
 
 def _replaces(tree: Tree) -> bool:
