@@ -34,6 +34,7 @@ from belvedere.execution.spark.types import NotNative, Typed, carrier, is_native
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
+from belvedere.plan.expression_printer import print_expression
 from belvedere.types import Kind, SqlType
 
 Leaf = Callable[[n.Scan], Frame]
@@ -52,14 +53,19 @@ _UNSORTABLE = (Kind.JSON, Kind.ARRAY)
 
 @dataclass(slots=True)
 class Report:
-    """What is not Spark's own, and why: for EXPLAIN."""
+    """What is not Spark's own, and why: for EXPLAIN. `ways` has it by the identity of the nodes of
+    `plan`, the plan as it was lowered: nothing for one that is Spark's own."""
 
     python: list[str] = field(default_factory=list)
+    plan: n.Node | None = None
+    ways: dict[int, list[str]] = field(default_factory=dict)
 
-    def note(self, where: str, reason: str) -> None:
+    def note(self, where: str, reason: str, node: n.Node | None = None) -> None:
         line = f"{where}: {reason}"
         if line not in self.python:
             self.python.append(line)
+        if node is not None and line not in (known := self.ways.setdefault(id(node), [])):
+            known.append(line)
 
 
 @dataclass(slots=True)
@@ -72,12 +78,26 @@ class Lowering:
     native: bool = True
     report: Report = field(default_factory=Report)
     _ctes: dict[int, Frame] = field(default_factory=dict)
+    _nodes: list[n.Node] = field(default_factory=list)
 
     def rows(self, plan: n.Node) -> Frame:
         """The plan's rows, as a bag, with columns in the order of its fields."""
-        return self.frame(determined(plan))
+        self.report.plan = determined(plan)
+        return self.frame(self.report.plan)
 
     def frame(self, node: n.Node) -> Frame:
+        self._nodes.append(node)
+        self.report.ways.setdefault(id(node), [])
+        try:
+            return self.lowered_node(node)
+        finally:
+            self._nodes.pop()
+
+    def note(self, where: str, reason: str) -> None:
+        """Of the node in hand."""
+        self.report.note(where, reason, self._nodes[-1] if self._nodes else None)
+
+    def lowered_node(self, node: n.Node) -> Frame:
         if any(map(transform.has_subplan, transform.own_expressions(node))):
             return self.gather(node, "a sub-query")
         match node:
@@ -171,8 +191,17 @@ class Lowering:
         try:
             return lower(Scope(frame.columns, self.evaluate), expression)
         except NotNative as found:
-            self.report.note("expression", found.reason)
+            text = print_expression(expression)
+            self.note(f"expression {text}, {self.in_task(frame, expression)}", found.reason)
             return None
+
+    def in_task(self, frame: Frame, expression: e.Expression) -> str:
+        """How a task evaluates what is not Spark's own."""
+        (result,) = self.frames.carried((expression.type,))
+        step = Computed(
+            (expression,), frame.types, frame.names, (), (result,), self.frames.environment
+        )
+        return "over whole columns" if step.is_columnar() else "row by row"
 
     def evaluate(self, expression: e.Expression) -> object:
         catalog = empty()
@@ -223,7 +252,7 @@ class Lowering:
         if all(map(is_native, frame.types)) and frame.names:
             return replace(frame, data=frame.data.distinct())
         leaf = given(0, node)
-        self.report.note("distinct", "rows whose equal values may look different")
+        self.note("distinct", "rows whose equal values may look different")
         data, sides = self.frames.exchanged([frame], [_all_columns(leaf)])
         return self.operated(n.Distinct(leaf), data, sides)
 
@@ -240,7 +269,7 @@ class Lowering:
             reason = found.reason
         sides = [self.frame(node.left), self.frame(node.right)]
         made = replace(node, left=given(0, node.left), right=given(1, node.right))
-        self.report.note(f"{node.kind.value} join", reason)
+        self.note(f"{node.kind.value} join", reason)
         if not node.keys:
             data, tagged = self.frames.gathered(sides)
             return self.operated(made, data, tagged, whole=True)
@@ -278,7 +307,7 @@ class Lowering:
             return self.gather(node, "a lateral join of tables")
         if node.kind not in (n.JoinKind.INNER, n.JoinKind.LEFT):
             raise Unsupported("lateral join of this kind in Spark", kind=node.kind.value)
-        self.report.note("lateral join", "runs in Python")
+        self.note("lateral join", "runs in Python")
         data, sides = self.frames.in_place(self.frame(node.left))
         return self.operated(replace(node, left=given(0, node.left)), data, sides)
 
@@ -294,7 +323,7 @@ class Lowering:
             if word == "except":
                 return replace(left, data=left.data.distinct().subtract(right.data))
             return replace(left, data=getattr(left.data, word)(right.data))
-        self.report.note(node.kind.value, "rows whose equal values may look different")
+        self.note(node.kind.value, "rows whose equal values may look different")
         leaves = given(0, node.left), given(1, node.right)
         data, sides = self.frames.exchanged([left, right], [_all_columns(leaves[0])] * 2)
         return self.operated(transform.with_inputs(node, leaves), data, sides)
@@ -317,7 +346,7 @@ class Lowering:
 
     def keyed(self, node: n.Node, keys: tuple[e.Expression, ...], reason: str) -> Frame:
         """An operator of one input, over the rows of each key; without keys, over all rows."""
-        self.report.note(type(node).__name__.lower(), reason)
+        self.note(type(node).__name__.lower(), reason)
         absorbed, below = _absorbed(node)
         frame = self.frame(below)
         if keys:
@@ -328,7 +357,7 @@ class Lowering:
 
     def gather(self, node: n.Node, reason: str) -> Frame:
         """The whole part of the plan in one task, over all rows of its tables."""
-        self.report.note(f"{type(node).__name__.lower()} in one task", reason)
+        self.note(f"{type(node).__name__.lower()} in one task", reason)
         found: list[Frame] = []
 
         def leaf(one: n.Node) -> n.Node:

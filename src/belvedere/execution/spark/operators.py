@@ -97,6 +97,11 @@ class Computed:
 
         return columns
 
+    def is_columnar(self) -> bool:
+        """Whether whole columns are computed at once, while no value is against it."""
+        pairs = zip(self.expressions, self.results)
+        return all(self._whole(one, result) is not None for one, result in pairs)
+
     def _whole(self, expression: e.Expression, result: SqlType) -> Whole | None:
         context, run = _bare_context(), bare_run(self.environment)
         try:

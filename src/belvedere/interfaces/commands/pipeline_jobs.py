@@ -1,4 +1,4 @@
-"""`belvedere pipeline backfill | maintain | verify`: the jobs about views."""
+"""`belvedere pipeline backfill | maintain | verify | explain`: the jobs about views."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Views = Annotated[list[str], typer.Argument(help="materialized views, with or wi
 
 def register(app: typer.Typer) -> None:
     """Make these commands known."""
-    for command in (backfill, maintain, verify):
+    for command in (backfill, maintain, verify, explain):
         app.command()(command)
 
 
@@ -124,3 +124,20 @@ def verify(
                 show(title, ("row", "expected", "found"), one.samples)
         if not all(one.ok for one in found):
             raise typer.Exit(1)
+
+
+def explain(
+    views: Views,
+    database: Annotated[str, Database],
+    master: Annotated[str, Master] = MASTER,
+) -> None:
+    """Say of every operator of these jobs whether it is Spark's own or ours, and why."""
+    with said_plainly():
+        require_spark()
+        from belvedere.pipeline import explain as explaining  # heavy
+        from belvedere.pipeline.inputs import Definitions  # heavy
+
+        definitions = Definitions(bind_definition, compile_table_expression)
+        with job(database, master, "explain") as (spark, store):
+            lines = list(explaining.run(spark, store, views, definitions))
+        print("\n".join(lines))
