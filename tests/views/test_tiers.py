@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import threading
 
 import pytest
 
@@ -262,3 +263,31 @@ def test_subscribers_see_the_difference_that_a_refill_makes() -> None:
         store.run("REFRESH MATERIALIZED VIEW sums")
         changes = subscribe(store.session(), "sums", at, timeout_s=0.0)
         assert [(row, weight) for _, row, weight in changes] == [((1, 1), -1)]
+
+
+def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
+    with opened() as store:
+        tiers, order = store.db.keeper.tiers, []
+        begun, ended = threading.Event(), threading.Event()
+
+        def use() -> None:
+            with tiers._using() as engine:
+                assert engine is not None
+                begun.set()
+                assert ended.wait(60)
+                order.append("used")
+
+        def close() -> None:
+            store.shared.close()
+            order.append("closed")
+
+        threads = [threading.Thread(target=one) for one in (use, close)]
+        threads[0].start()
+        assert begun.wait(60)
+        threads[1].start()
+        ended.set()
+        for thread in threads:
+            thread.join(60)
+        assert order == ["used", "closed"]
+        with tiers._using() as engine:
+            assert engine is None

@@ -163,7 +163,7 @@ class Shared:
         self.plans.drop(entry)
 
     def close(self) -> None:
-        self.host.keeper.tiers.engine = None
+        self.host.keeper.tiers.detach()
         self.engine.close()
 
 

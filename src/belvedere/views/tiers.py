@@ -16,7 +16,9 @@ from __future__ import annotations
 
 import enum
 import math
-from collections.abc import Callable, Sequence
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import NamedTuple
 
 from belvedere.catalog.model import View
@@ -61,9 +63,29 @@ class Tiers:
         self.engine: DuckEngine | None = None
         self.rows_of: Callable[[int], float] = lambda relation: math.inf
         self.wanted: Way | None = None
+        self._users = 0
+        self._unused = threading.Condition()
 
     def attach(self, engine: DuckEngine, rows_of: Callable[[int], float]) -> None:
         self.engine, self.rows_of = engine, rows_of
+
+    def detach(self) -> None:
+        """Use DuckDB no more; returns when nobody does."""
+        with self._unused:
+            self.engine = None
+            self._unused.wait_for(lambda: not self._users)
+
+    @contextmanager
+    def _using(self) -> Iterator[DuckEngine | None]:
+        with self._unused:
+            engine = self.engine
+            self._users += 1
+        try:
+            yield engine
+        finally:
+            with self._unused:
+                self._users -= 1
+                self._unused.notify_all()
 
     def refusal(self, maintainer: Maintainer) -> str | None:
         """Why DuckDB has no part in a view's batches."""
@@ -160,9 +182,9 @@ class Tiers:
         """Record what the changes add; `before` is the state before them, or `reader` where that
         is not needed."""
         choice = self.choose(view, maintainer, changes, at_end=at_end)
-        engine = self.engine
-        if choice.way is Way.DUCKDB and engine is not None:
-            found = maintainer.large.summed(engine, changes, reader)
+        if choice.way is Way.DUCKDB:
+            with self._using() as engine:
+                found = maintainer.large.summed(engine, changes, reader) if engine else CLOSED
             if not isinstance(found, str):
                 maintainer.write_sums(found, recorder)
                 return choice
@@ -180,10 +202,8 @@ class Tiers:
         self, view: View, maintainer: Maintainer, reader: Reader, recorder: Recorder
     ) -> str | None:
         """Record what makes the stored state that of the tables at `reader`; else why not."""
-        engine = self.engine
-        if engine is None:
-            return CLOSED
-        found = maintainer.large.whole(engine, reader)
+        with self._using() as engine:
+            found = maintainer.large.whole(engine, reader) if engine else CLOSED
         if isinstance(found, str):
             return found
         wanted = DerivedRows(Nothing(reader.catalog))
