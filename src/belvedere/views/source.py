@@ -12,7 +12,7 @@ import datetime
 import itertools
 import random
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.execution.direct.compile import compile_plan
@@ -96,22 +96,17 @@ class Derived:
         known = self._known.get(id(participant))
         if known is None:
             writer = DerivedRows(self._before)
-            if isinstance(participant, Standing):
-                participant.writes_beside(self._changes, self._before, writer, self)
+            beside: _WritesBeside | None = getattr(participant, "writes_beside", None)
+            if beside is not None:
+                beside(self._changes, self._before, writer, self)
             else:
                 participant.writes(self._changes, self._before, writer)
             known = self._known[id(participant)] = (participant, writer.writes())
         return known[1]
 
 
-@runtime_checkable
-class Standing(Protocol):
-    """A participant that reads what others derive."""
-
-    def writes_beside(
-        self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: Derived
-    ) -> None:
-        """As `writes`, in a step of which `derived` knows what the others write."""
+_WritesBeside = Callable[[Sequence[RowChange], Reader, Writer, Derived], None]
+"""`writes` of a participant that reads what others derive, which it asks of the step."""
 
 
 class Source(Protocol):
