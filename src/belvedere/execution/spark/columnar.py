@@ -25,7 +25,6 @@ from belvedere.execution.spark.forms import (
     FLOATS,
     INTEGERS,
     LENGTHS,
-    STRINGS,
     common_decimal,
     comparable,
     scalar_form,
@@ -248,7 +247,7 @@ def _kernel(name: str, types: tuple[SqlType, ...], result: SqlType) -> Kernel | 
         return _comparison(name, (types[0], types[1]))
     kinds = tuple(one.kind for one in types)
     wanted = arrow_carrier(result)
-    if name == "||" and all(kind in STRINGS for kind in kinds):
+    if name == "||":
         return lambda one, other: pc.binary_join_element_wise(one, other, "")
     if name in LENGTHS:
         return lambda one: pc.utf8_length(one).cast(wanted)
@@ -311,7 +310,7 @@ def _number(value: Datum) -> Datum:
 
 
 def _cast_kernel(source: SqlType, target: SqlType) -> Kernel | None:
-    if source.kind in FLOATS:
+    if source.kind in (*FLOATS, Kind.TIMESTAMP) or target.kind in FLOATS:
         return None
     wanted = arrow_carrier(target)
     if source.kind is Kind.NUMERIC and (source.scale or 0) > (target.scale or 0):

@@ -2,8 +2,8 @@
 
 A form is listed only when it is exact for every value of its types: with ANSI mode on, integers
 overflow into errors, decimals are bounded by what their types allow, text is ordered by its bytes.
-Everything else (division of NUMERIC, floats, text functions, dates) is evaluated by the Python form
-of the registry: there is no form here that is nearly right.
+Everything else (division of NUMERIC, floats, patterns, upper and lower, arithmetic of dates) is
+evaluated by the Python form of the registry: there is no form here that is nearly right.
 """
 
 from __future__ import annotations
@@ -43,16 +43,46 @@ def _scalar(name: str, types: Types, result: SqlType) -> Form | None:
         return _cast(types[0], result)
     if name in COMPARISONS:
         return (f"({{0}} {name} {{1}})", result) if comparable(*types) else None
+    if name in ("greatest", "least", "nullif"):
+        return _chosen(name, types)
     kinds = tuple(one.kind for one in types)
-    if name == "||" and all(kind in STRINGS for kind in kinds):
-        return "concat({0}, {1})", result
-    if name in LENGTHS and kinds[0] in STRINGS:
-        return "length({0})", result
+    if all(kind in STRINGS for kind in kinds):
+        text = _TEXTS.get((name, len(types)))
+        return None if text is None else (text, result)
     if all(kind in INTEGERS for kind in kinds):
         return _integers(name, len(types), result)
     if all(map(is_decimal, types)):
         return _decimals(name, types)
+    if name == "-" and kinds == (Kind.DATE, Kind.DATE):
+        return "datediff({0}, {1})", result
     return None
+
+
+_TEXTS = {
+    **{(name, 1): "length({0})" for name in LENGTHS},
+    ("||", 2): "concat({0}, {1})",
+    ("replace", 3): "replace({0}, {1}, {2})",
+    ("starts_with", 2): "startswith({0}, {1})",
+    ("strpos", 2): "instr({0}, {1})",
+    ("position", 2): "instr({0}, {1})",
+    ("reverse", 1): "reverse({0})",
+    ("md5", 1): "md5(CAST({0} AS binary))",
+    ("octet_length", 1): "octet_length({0})",
+    ("bit_length", 1): "bit_length({0})",
+    ("btrim", 1): "trim({0})",
+    ("ltrim", 1): "ltrim({0})",
+    ("rtrim", 1): "rtrim({0})",
+    ("btrim", 2): "trim(BOTH {1} FROM {0})",
+    ("ltrim", 2): "trim(LEADING {1} FROM {0})",
+    ("rtrim", 2): "trim(TRAILING {1} FROM {0})",
+}
+
+
+def _chosen(name: str, types: Types) -> Form | None:
+    """One of several values of one type, which has one order and one look for equal ones."""
+    same = len(set(types)) == 1 and len(types) > 1 and is_native(types[0])
+    arguments = ", ".join(f"{{{at}}}" for at in range(len(types)))
+    return (f"{name}({arguments})", types[0]) if same else None
 
 
 def comparable(left: SqlType, right: SqlType) -> bool:
@@ -76,9 +106,12 @@ def _whole(sql_type: SqlType) -> int:
     return (sql_type.precision or 0) - (sql_type.scale or 0)
 
 
+_SIGNS = {"-": "(- {0})", "+": "{0}", "abs": "abs({0})", "@": "abs({0})"}
+
+
 def _integers(name: str, count: int, result: SqlType) -> Form | None:
     if count == 1:
-        text = {"-": "(- {0})", "+": "{0}", "abs": "abs({0})", "@": "abs({0})"}.get(name)
+        text = {**_SIGNS, "~": "(~ {0})"}.get(name)
         return None if text is None else (text, result)
     if count != 2:
         return None
@@ -88,15 +121,17 @@ def _integers(name: str, count: int, result: SqlType) -> Form | None:
         return f"CAST({{0}} div {{1}} AS {carrier(result)})", result
     if name in ("%", "mod"):
         return "({0} % {1})", result
-    if name in ("&", "|"):
-        return f"({{0}} {name} {{1}})", result
+    if name in ("&", "|", "#"):
+        return f"({{0}} {'^' if name == '#' else name} {{1}})", result
     return None
 
 
 def _decimals(name: str, types: Types) -> Form | None:
     if len(types) == 1:
-        text = {"-": "(- {0})", "+": "{0}", "abs": "abs({0})", "@": "abs({0})"}.get(name)
-        return None if text is None else (text, types[0])
+        text = _SIGNS.get(name)
+        return _whole_number(name, types[0]) if text is None else (text, types[0])
+    if len(types) == 2 and name in ("%", "mod"):
+        return _remainder(*types)
     if len(types) != 2 or name not in ("+", "-", "*"):
         return None
     left, right = types
@@ -111,25 +146,67 @@ def _decimals(name: str, types: Types) -> Form | None:
     return f"({{0}} {name} {{1}})", numeric(digits, scale)
 
 
+def _whole_number(name: str, given: SqlType) -> Form | None:
+    """Rounded to no digits after the point: half away from zero, down, or up."""
+    text = {"round": "round({0}, 0)", "floor": "floor({0})", "ceil": "ceil({0})"}.get(
+        "ceil" if name == "ceiling" else name
+    )
+    digits = _whole(given) + 1
+    if text is None or digits > DECIMAL_DIGITS_MAX:
+        return None
+    whole = numeric(digits, 0)
+    return f"CAST({text} AS {carrier(whole)})", whole
+
+
+def _remainder(left: SqlType, right: SqlType) -> Form | None:
+    both = common_decimal(left, right)
+    if both is None:
+        return None
+    return f"CAST(({{0}} % {{1}}) AS {carrier(both)})", both
+
+
 def _cast(source: SqlType, target: SqlType) -> Form | None:
     into = f"CAST({{0}} AS {carrier(target)})"
-    if source.kind in INTEGERS:
-        if target.kind in INTEGERS or target.kind in FLOATS:
-            return into, target
-        if target.kind is Kind.NUMERIC and target.precision is None:
+    if source.kind in INTEGERS and target.kind is Kind.NUMERIC:
+        if target.precision is None:
             whole = numeric(_DIGITS[source.kind], 0)
             return f"CAST({{0}} AS {carrier(whole)})", whole
         return (into, target) if is_decimal(target) else None
-    if is_decimal(source) and target.kind is Kind.NUMERIC:
-        if target.precision is None:
-            return "{0}", source
-        return (into, target) if is_decimal(target) else None
-    if source.kind in STRINGS and target.kind in STRINGS and target.length is None:
-        return "{0}", target
-    if source.kind is Kind.DATE and target.kind is Kind.TIMESTAMP:
+    if is_decimal(source):
+        return _cast_decimal(source, target)
+    if target.kind in STRINGS and target.length is None:
+        if source.kind in STRINGS:
+            return "{0}", target
+        return (into, target) if source.kind in _SPELLED else None
+    if (source.kind, target.kind) in _CASTS:
         return into, target
     if source == target and is_native(source):
         return "{0}", target
+    return None
+
+
+_SPELLED = (*INTEGERS, Kind.BOOLEAN, Kind.DATE)
+"""Kinds that Spark spells as PostgreSQL does."""
+
+_CASTS = frozenset(
+    {
+        *((one, other) for one in INTEGERS for other in (*INTEGERS, *FLOATS)),
+        (Kind.BOOLEAN, Kind.INTEGER),
+        (Kind.INTEGER, Kind.BOOLEAN),
+        (Kind.DATE, Kind.TIMESTAMP),
+        (Kind.TIMESTAMP, Kind.DATE),
+    }
+)
+
+
+def _cast_decimal(source: SqlType, target: SqlType) -> Form | None:
+    if target.kind is Kind.NUMERIC and target.precision is None:
+        return "{0}", source
+    if is_decimal(target) or target.kind is Kind.DOUBLE:
+        return f"CAST({{0}} AS {carrier(target)})", target
+    if target.kind in INTEGERS:  # it rounds, where Spark would cut off
+        rounded = "round({0}, 0)" if source.scale else "{0}"
+        return f"CAST({rounded} AS {carrier(target)})", target
     return None
 
 
