@@ -39,6 +39,9 @@ SUMMED = {
 ANEW = {
     "ends": "SELECT g, min(v) AS a, max(at) AS b FROM t GROUP BY g",
     "rows": "SELECT t.id, p.kind FROM t LEFT JOIN p ON p.id = t.g",
+    "ranked": "SELECT id, row_number() OVER (PARTITION BY g ORDER BY v) AS r FROM t",
+    "first_": "SELECT id, v FROM t ORDER BY v LIMIT 3",
+    "one_each": "SELECT DISTINCT ON (g) g, v, at FROM t ORDER BY g, v",
     "counted": "SELECT g, count(DISTINCT v) AS n FROM t GROUP BY g",
     "rest": "SELECT g FROM t EXCEPT SELECT id FROM p",
     "never": "SELECT id FROM t WHERE g NOT IN (SELECT id FROM p WHERE kind <> 'a')",
@@ -48,8 +51,8 @@ ANEW = {
 PYTHON = {
     "floats": "SELECT g, sum(w) AS s FROM t GROUP BY g",
     "spread": "SELECT g, variance(v) AS s FROM t GROUP BY g",
-    "ranked": "SELECT id, row_number() OVER (PARTITION BY g ORDER BY v) AS r FROM t",
-    "first_": "SELECT id, v FROM t ORDER BY v LIMIT 3",
+    "joint": "SELECT g, string_agg(price::text, ',' ORDER BY v) AS s FROM t GROUP BY g",
+    "firsts": "SELECT id, first_value(id) OVER (PARTITION BY g ORDER BY v) AS r FROM t",
 }
 """Views whose batches stay in Python."""
 

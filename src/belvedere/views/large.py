@@ -7,9 +7,9 @@ columns instead of rows.
                is stored; the difference is what the batch adds, whatever the batch was
 
 Both give exactly what Python gives, or are refused with a reason: floats are added up exactly in
-Python only, ties are broken there, and what DuckDB has no exact form of, or fails on, stays there
-too. A view that has no exact form is not asked again until its definition is compiled anew; one
-whose values DuckDB fails on is.
+Python only, and what DuckDB has no exact form of, or fails on, stays there too. Ties are broken as
+the view breaks them (`views.total`). A view that has no exact form is not asked again until its
+definition is compiled anew; one whose values DuckDB fails on is.
 """
 
 from __future__ import annotations
@@ -36,14 +36,19 @@ from belvedere.types import Kind, Row
 from belvedere.views.compile import Compiled
 from belvedere.views.core import Branch
 from belvedere.views.delta import changes_leaf
-from belvedere.views.linear import FLOATS, INTEGERS, Group, scale_of
+from belvedere.views.linear import FLOATS, INTEGERS, SPREADS, Group, scale_of
 from belvedere.views.source import ENVIRONMENT, NO_SERVICES
 from belvedere.views.summing import Sums
-from belvedere.views.total import leaves_open
+from belvedere.views.total import decided
 from belvedere.views.tree import Core
 
 _EXACT_OF_FLOATS = frozenset(("+", "-", "*", "/", "abs"))
 """Functions of floats that everybody answers alike."""
+
+_OF_ANY = frozenset(("count", "min", "max", "row_number", "rank", "dense_rank", "lag", "lead"))
+_AGGREGATES = _OF_ANY | {"sum", "avg", "bool_and", "bool_or", "every", *SPREADS}
+_WINDOWS = _OF_ANY | {"sum", "avg", "ntile", "bool_and", "bool_or", "every"}
+"""Functions that give the same whatever the order of equal rows, or for which it is settled."""
 
 _FLOATS_OF = frozenset((*FLOATS, *INTEGERS))
 """Casts among these are exact, or rounded in one way."""
@@ -112,7 +117,7 @@ class Large:
     def whole(self, engine: DuckEngine, reader: Reader) -> Sums | str:
         """All that is added to an empty view, or why not."""
         sums: Sums = {}
-        refused = self._add(engine, sums, self._grouped(self._tree.plan), reader, {}, 1)
+        refused = self._add(engine, sums, self._grouped(decided(self._tree.plan)), reader, {}, 1)
         return sums if refused is None else refused
 
     def _add(
@@ -229,8 +234,6 @@ def _units(value: Any, scale: int) -> int:
 
 def _refusal(compiled: Compiled) -> str | None:
     plan, group = compiled.tree.plan, compiled.group
-    if leaves_open(plan):
-        return "ties are broken in Python"
     found = [item for item, _ in walk(plan, 0)]
     if group is not None:
         if not all(keep.form or keep.width == _NUMERICS for keep in group.keeps):
@@ -251,7 +254,10 @@ def _inexact(item: object) -> str | None:
             kinds = {item.operand.type.kind, item.type.kind}
             exact = kinds <= _FLOATS_OF or not kinds & set(FLOATS)
         case e.AggregateCall() | e.WindowCall():
-            exact = function.name in ("count", "min", "max") or not _has_floats(item.arguments)
+            known = _AGGREGATES if isinstance(item, e.AggregateCall) else _WINDOWS
+            if function.name not in known:
+                return f"{function.name} depends on the order of equal rows"
+            exact = function.name in _OF_ANY or not _has_floats(item.arguments)
         case e.Call():
             given = _has_floats(item.arguments)
             exact = item.type.kind is Kind.BOOLEAN or function.name in _EXACT_OF_FLOATS

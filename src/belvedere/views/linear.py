@@ -60,8 +60,8 @@ def linear(call: e.AggregateCall) -> Linear | None:
     name = call.function.name
     if name == "count":
         return Linear(1, _count, _final("count", 1, BIGINT, lambda rows: rows), "count")
-    if name in _SPREADS:
-        return _spread(call.arguments[0].type, call.type, *_SPREADS[name])
+    if name in SPREADS:
+        return _spread(call.arguments[0].type, call.type, *SPREADS[name])
     if name not in ("sum", "avg"):
         return None
     return _sum_or_average(call.arguments[0], call.type, average=name == "avg")
@@ -103,7 +103,7 @@ def scale_of(expression: e.Expression) -> int | None:
             return None
 
 
-_SPREADS = {
+SPREADS = {
     "variance": (True, False),
     "var_samp": (True, False),
     "var_pop": (False, False),
