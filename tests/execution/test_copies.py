@@ -393,6 +393,64 @@ def test_a_copy_of_which_many_rows_change_becomes_a_table(
     assert sorted(row[1] for row in rows(session))[:12] == [1] * 11 + [120]
 
 
+def test_a_change_of_other_columns_does_not_concern_a_reader(store: Store) -> None:
+    session = store.session()
+    for _ in range(2):
+        session.execute("SELECT sum(v) FROM t")
+    session.execute("UPDATE t SET name = 'other' WHERE id = 7")
+    session.execute("SELECT sum(v) FROM t")
+    (copy,) = store.copies._copies.values()
+    assert len(copy.pending) == 1
+    assert (7, 70, "other") in rows(session)
+    assert not copy.pending
+    session.execute("DELETE FROM t WHERE id = 8")
+    found = session.execute("SELECT count(*) FROM t")
+    found.materialize()
+    assert found.rows == [(49,)]
+
+
+def test_a_change_that_only_shows_is_a_change(store: Store) -> None:
+    """0.0 and -0.0 are equal, and are not the same to look at."""
+    session = store.session()
+    session.execute("CREATE TABLE u (id int PRIMARY KEY, d double precision)")
+    session.execute("INSERT INTO u VALUES (1, 0.0)")
+    text = BAG.replace(" t", " u")
+    rows(session, text)
+    rows(session, text)
+    session.execute("UPDATE u SET d = '-0'::double precision")
+    assert repr(rows(session, text)) == "[(1, -0.0)]"
+
+
+def test_own_writes_and_an_old_snapshot_over_changes_that_do_not_concern(store: Store) -> None:
+    mine, other = store.session(), store.session()
+    for _ in range(2):
+        mine.execute("SELECT sum(v) FROM t")
+    other.execute("UPDATE t SET name = 'other' WHERE id IN (1, 2, 3)")
+    mine.execute("SELECT sum(v) FROM t")
+    mine.execute("BEGIN")
+    mine.execute("UPDATE t SET v = 0 WHERE id = 1")
+    other.execute("UPDATE t SET name = 'third' WHERE id = 2")
+    other.execute("UPDATE t SET v = 0 WHERE id = 3")
+    for session, expected in ((other, 12720), (mine, 12740), (other, 12720)):
+        found = session.execute("SELECT sum(v) FROM t")
+        found.materialize()
+        assert found.rows == [(expected,)]
+    assert {(1, 0, "other"), (2, 20, "other"), (3, 30, "other")} < set(rows(mine))
+    mine.execute("ROLLBACK")
+
+
+def test_a_row_that_was_deleted_since_and_is_inserted_again_by_the_reader(store: Store) -> None:
+    mine = store.session()
+    mine.execute("SELECT sum(v) FROM t")
+    mine.execute("DELETE FROM t WHERE id = 5")
+    mine.execute("BEGIN")
+    mine.execute("INSERT INTO t VALUES (5, 1, 'again')")
+    found = mine.execute("SELECT sum(v), count(*) FROM t")
+    found.materialize()
+    assert found.rows == [(12701, 50)]
+    mine.execute("ROLLBACK")
+
+
 def test_columns_are_given_back_before_a_copy_is() -> None:
     store = opened(columnar_bytes_max=100_000)
     session = store.session()

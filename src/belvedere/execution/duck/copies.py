@@ -125,7 +125,10 @@ class Copies:
                 return {}
             self._advance(reader.position)
             again = self._read_again(statement)
-            found = [self._usable(relation, reader, run, again=again) for relation in wanted]
+            found = [
+                self._usable(relation, slots, reader, run, again=again)
+                for relation, slots in wanted.items()
+            ]
             usable = [copy for copy in found if copy is not None]
             try:
                 past = _past(self._log, reader.position, self._position)
@@ -148,7 +151,9 @@ class Copies:
             self._statements.popitem(last=False)
         return known
 
-    def _usable(self, relation: int, reader: Transaction, run: Run, *, again: bool) -> Copy | None:
+    def _usable(
+        self, relation: int, slots: Sequence[int], reader: Transaction, run: Run, *, again: bool
+    ) -> Copy | None:
         copy = self._copies.get(relation)
         if copy is None:
             return None
@@ -159,7 +164,7 @@ class Copies:
         if own > OWN_ROWS_MAX:
             return None
         self._copies.move_to_end(relation)
-        return copy if self._brought_up(copy, run, again=again) else None
+        return copy if self._brought_up(copy, slots, run, again=again) else None
 
     def _lent_all(
         self,
@@ -171,9 +176,10 @@ class Copies:
     ) -> dict[int, str]:
         lent = {}
         for copy in copies:
-            seen = _differences(copy, reader, past)
+            slots = wanted[copy.relation]
             try:
-                lent[copy.relation] = _lent(cursor, copy, wanted[copy.relation], seen)
+                seen = _differences(copy, slots, reader, past)
+                lent[copy.relation] = _lent(cursor, copy, slots, seen)
             except Unsupported:  # no place in Arrow
                 self._refuse(copy.compiled.table)
                 self._drop(copy)
@@ -230,9 +236,9 @@ class Copies:
             del copies[found.id]
             self._forget(copy)
 
-    def _brought_up(self, copy: Copy, run: Run, *, again: bool) -> bool:
-        """Make a table of it if that pays, and apply what is pending to a table; False when the
-        copy had to be given up."""
+    def _brought_up(self, copy: Copy, slots: Sequence[int], run: Run, *, again: bool) -> bool:
+        """Make a table of it if that pays, and apply what is pending to a table, if it concerns
+        who reads these slots; False when the copy had to be given up."""
         if len(copy.pending) > max(copy.rows * PENDING_SHARE_MAX, DEAD_ROWS_MIN):
             self._drop(copy)
             return False
@@ -241,7 +247,7 @@ class Copies:
         try:
             if copy.columns is not None and not self._move(copy, copy.columns, run):
                 return False
-            if copy.pending:
+            if copy.concerns(slots):
                 copying.apply(self._cursor, copy)
             if copy.dead > max(copy.rows * DEAD_SHARE_MAX, DEAD_ROWS_MIN):
                 copying.compact(self._cursor, copy, self._name(copy.relation))
@@ -368,19 +374,22 @@ def _is_worn(copy: Copy) -> bool:
     return columns_read > READS_MAX or len(copy.pending) > CHANGED_ROWS_MAX
 
 
-def _differences(copy: Copy, reader: Transaction, past: dict[bytes, Images]) -> dict[bytes, Images]:
-    """For every row that is not to the reader what it is in the copy: what it is in the copy, and
-    to the reader."""
-    prefix = keyspace.row_prefix(copy.relation)
-    seen = dict(copy.pending)
+def _differences(
+    copy: Copy, slots: Sequence[int], reader: Transaction, past: dict[bytes, Images]
+) -> dict[bytes, Images]:
+    """For every row that is not to who reads these slots what it is in the copy: what it is in the
+    copy, and to the reader."""
+    prefix, pending = keyspace.row_prefix(copy.relation), copy.pending
+    seen = dict(pending) if copy.concerns(slots) else {}
     for key, image in past.items():
         if key.startswith(prefix):
-            before = seen[key].before if key in seen else image.before
+            before = pending[key].before if key in pending else image.before
             seen[key] = Images(before, image.after)
     for change in reader.changes:
+        key = change.key
         if change.relation == copy.relation:
-            before = seen[change.key].before if change.key in seen else change.old
-            seen[change.key] = Images(before, change.new)
+            known = seen.get(key) or pending.get(key)
+            seen[key] = Images(change.old if known is None else known.before, change.new)
     return seen
 
 

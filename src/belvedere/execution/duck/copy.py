@@ -25,8 +25,15 @@ from belvedere.catalog.relation import CompiledTable
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.execution.duck.columns import Columns
 
+COMPARED_ROWS_MAX = 200
+"""Of so many pending changes is known which slots they touch; more concern everybody."""
+
 FILL_ROWS = 60_000
 """So many scanned rows are handed to DuckDB at a time."""
+
+
+ROWS = -1
+"""Stands among touched slots for rows that came or went."""
 
 
 class Images(NamedTuple):
@@ -39,8 +46,8 @@ class Images(NamedTuple):
 @dataclass(slots=True)
 class Copy:
     """`columns` until it is a table of DuckDB, which then has `name` and `table_bytes`. `pending`
-    are the changes since that are in neither yet, by key. `reads` counts the columns that
-    statements have read of `columns`."""
+    are the changes since that are in neither yet, by key, and `touched` the slots that differ by
+    them. `reads` counts the columns that statements have read of `columns`."""
 
     compiled: CompiledTable
     columns: Columns | None
@@ -50,6 +57,7 @@ class Copy:
     reads: int = 0
     dead: int = 0
     pending: dict[bytes, Images] = field(default_factory=dict)
+    touched: set[int] = field(default_factory=set)
 
     @property
     def relation(self) -> int:
@@ -62,6 +70,22 @@ class Copy:
     def note(self, key: bytes, old: bytes | None, new: bytes | None) -> None:
         known = self.pending.get(key)
         self.pending[key] = Images(old if known is None else known.before, new)
+        if len(self.pending) <= COMPARED_ROWS_MAX:
+            self.touched |= _differing(self.compiled, old, new)
+
+    def concerns(self, slots: Iterable[int]) -> bool:
+        """Whether what is pending shows in these slots, or in which rows there are."""
+        if not self.pending:
+            return False
+        return len(self.pending) > COMPARED_ROWS_MAX or not self.touched.isdisjoint((*slots, ROWS))
+
+
+def _differing(compiled: CompiledTable, old: bytes | None, new: bytes | None) -> set[int]:
+    """The slots a change touches. Values are compared by what they show: 1.0 is not 1.00 here."""
+    if old is None or new is None:
+        return {ROWS}
+    pairs = zip(compiled.decode(old), compiled.decode(new))
+    return {slot for slot, (one, other) in enumerate(pairs) if repr(one) != repr(other)}
 
 
 def live_slots(table: Table) -> tuple[int, ...]:
@@ -158,6 +182,7 @@ def apply(cursor: Any, copy: Copy) -> None:
         raise
     cursor.execute("COMMIT")
     copy.pending.clear()
+    copy.touched.clear()
     copy.dead += len(gone)
     copy.rows += len(come) - len(gone)
 
