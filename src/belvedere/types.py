@@ -50,10 +50,14 @@ class Kind(enum.StrEnum):
     UNKNOWN = "unknown"
 
 
+TIMED = frozenset({Kind.TIME, Kind.TIMESTAMP, Kind.TIMESTAMPTZ, Kind.INTERVAL})
+SECOND_DIGITS_MAX = 6
+
+
 @dataclass(frozen=True, slots=True)
 class SqlType:
-    """A type with its modifiers. `length` is of CHAR and VARCHAR, `precision`, `scale` of
-    NUMERIC."""
+    """A type with its modifiers. `length` is of CHAR and VARCHAR, `precision` and `scale` are of
+    NUMERIC; times, timestamps and intervals have a `precision` of less than six digits."""
 
     kind: Kind
     length: int | None = None
@@ -66,6 +70,9 @@ class SqlType:
             return f"{self.element}[]"
         if self.length is not None:
             return f"{self.kind.value}({self.length})"
+        if self.precision is not None and self.kind in TIMED:
+            name, *zone = self.kind.value.split(" ", 1)
+            return " ".join([f"{name}({self.precision})", *zone])
         if self.precision is not None:
             return f"{self.kind.value}({self.precision},{self.scale or 0})"
         return self.kind.value
@@ -101,6 +108,14 @@ def varchar(length: int) -> SqlType:
 
 def char(length: int) -> SqlType:
     return SqlType(Kind.CHAR, length=length)
+
+
+def timed(sql_type: SqlType, precision: int) -> SqlType:
+    """A time, timestamp or interval with so many digits of a second; all there are is the type as
+    it is."""
+    if precision >= SECOND_DIGITS_MAX:
+        return sql_type
+    return SqlType(sql_type.kind, precision=precision)
 
 
 def array_of(element: SqlType) -> SqlType:

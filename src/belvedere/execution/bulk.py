@@ -18,7 +18,7 @@ from belvedere.catalog.relation import CompiledTable
 from belvedere.errors import InvalidInput
 from belvedere.txn.rows import duplicate_key
 from belvedere.txn.transaction import Transaction
-from belvedere.types import Kind, Row, SqlType
+from belvedere.types import TIMED, Kind, Row, SqlType
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -100,6 +100,8 @@ def is_direct(sql_type: SqlType, arrow_type: pa.DataType) -> bool:
     the same then."""
     import pyarrow.types as at  # heavy
 
+    if sql_type.kind in TIMED and sql_type.precision is not None:
+        return False
     match sql_type.kind:
         case Kind.SMALLINT | Kind.INTEGER | Kind.BIGINT:
             return bool(at.is_integer(arrow_type))

@@ -25,12 +25,12 @@ from belvedere.catalog.relation import compiled_index
 from belvedere.errors import Error, InvalidInput, Retry, Unsupported
 from belvedere.execution.choose import Tier
 from belvedere.execution.direct.compile import Wrap
-from belvedere.execution.direct.points import PointRead, PointRun, PointSwap, PointWrite
+from belvedere.execution.direct.points import PointRun
 from belvedere.execution.memory import Memory
 from belvedere.execution.run import Interrupt, Run
 from belvedere.plan.functions.function import Environment
 from belvedere.plan.nodes import Node
-from belvedere.session import front, reading, utility, views
+from belvedere.session import front, reading, short, utility, views
 from belvedere.session.freshness import Freshness, FreshnessKind, parse_freshness
 from belvedere.session.prepared import Prepared
 from belvedere.session.result import Result
@@ -44,7 +44,7 @@ from belvedere.sql.bind.statement import TEXTS
 from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.optimize import optimize
 from belvedere.sql.statements import DataPlan, Prepare
-from belvedere.txn.border import Isolation, LockRequest, Reader, RowChange
+from belvedere.txn.border import Isolation, LockRequest, RowChange
 from belvedere.txn.constraints import ForeignKeyParticipant
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
@@ -111,102 +111,21 @@ class Session:
         """Run every statement of the text; the result is the last one's."""
         entry = self._plans(text)
         if freshness is not None:
-            return self._guarded(lambda: self._as_fresh(freshness, entry, text, parameters))
+            return self.guarded(lambda: self._as_fresh(freshness, entry, text, parameters))
         if entry is None or entry.tier is not self.settings.tier:
-            return self._guarded(lambda: self._uncached(text, parameters))
+            return self.guarded(lambda: self._uncached(text, parameters))
         if not self.transactions.failed:
             if entry.point_read is not None:
-                return self._read_point(entry, entry.point_read, parameters)
+                return short.read_point(self, entry, entry.point_read, parameters)
             if entry.point_write is not None and self.autocommit:
                 if self.transactions.open is None:
                     if entry.point_swap is not None:
-                        return self._swap_point(entry, entry.point_swap, parameters)
-                    return self._write_point(entry, entry.point_write, parameters)
-        return self._guarded(lambda: self._cached(entry, parameters))
+                        return short.swap_point(self, entry, entry.point_swap, parameters)
+                    return short.write_point(self, entry, entry.point_write, parameters)
+        return self.guarded(lambda: self.cached(entry, parameters))
 
-    def _read_point(self, entry: Prepared, read: PointRead, parameters: Sequence[Any]) -> Result:
-        """A cached point read: no Run, and no transaction when there is none yet."""
-        started = time.perf_counter()
-        transaction = self.transactions.open
-        reader: Reader
-        if transaction is None and self.autocommit:
-            reader = self.shared.newest_reader()
-        else:
-            reader = transaction or self.begin_implicit()
-        if reader.catalog is not entry.catalog:
-            return self._guarded(lambda: self._cached(entry, parameters))
-        try:
-            rows = read(reader, PointRun(entry.convert(parameters), self.services))
-        except BaseException:
-            self._failed_statement()
-            raise
-        if rows is None:
-            return self._guarded(lambda: self._cached(entry, parameters))
-        record = entry.record
-        record.calls += 1
-        record.rows += len(rows)
-        record.total_us += (time.perf_counter() - started) * 1e6
-        return Result("SELECT", entry.data.plan.fields, rows, len(rows), plain=entry.plain)
-
-    def _swap_point(self, entry: Prepared, swap: PointSwap, parameters: Sequence[Any]) -> Result:
-        """A cached update of one row by a swap; as any other write where that finds nothing."""
-        started = time.perf_counter()
-        state, record, swaps = self.transactions, entry.record, self.host.swaps
-        position = None
-        if swaps is not None and not state.defaults_read_only:
-            run = PointRun(entry.convert(parameters), self.services)
-            try:
-                position = swap(swaps, run)
-            except Retry:
-                pass  # a lost race: run again below, where attempts are counted
-            except BaseException:
-                record.errors += 1
-                raise
-        if position is None:
-            assert entry.point_write is not None
-            return self._write_point(entry, entry.point_write, parameters)
-        state.floor = state.position = position
-        record.calls += 1
-        record.rows += 1
-        record.total_us += (time.perf_counter() - started) * 1e6
-        return Result("UPDATE", None, None, 1)
-
-    def _write_point(self, entry: Prepared, write: PointWrite, parameters: Sequence[Any]) -> Result:
-        """A cached write of one row, as a transaction of its own; again when it loses a race."""
-        started = time.perf_counter()
-        state, record = self.transactions, entry.record
-        run = PointRun(entry.convert(parameters), self.services)
-        attempts = self.host.config.statement_retries_max
-        locks: tuple[LockRequest, ...] = ()
-        while True:
-            transaction = self.host.begin(self._isolation(), at_least=state.floor)
-            try:
-                if locks:
-                    transaction.hold_first(locks)
-                if transaction.catalog is not entry.catalog or state.defaults_read_only:
-                    transaction.rollback()
-                    return self._guarded(lambda: self._cached(entry, parameters))
-                affected = write(transaction, run)
-                state.position = transaction.commit().position
-                break
-            except Retry as lost:
-                attempts -= 1
-                if attempts < 0:
-                    raise
-                state.floor = max(state.floor, lost.lost_to)
-                locks = transaction.locks_to_retry(lost)
-            except BaseException:
-                record.errors += 1
-                raise
-            finally:
-                transaction.rollback()
-        state.floor = max(state.floor, state.position)
-        record.calls += 1
-        record.rows += affected
-        record.total_us += (time.perf_counter() - started) * 1e6
-        return Result(entry.data.verb.upper(), None, None, affected)
-
-    def _isolation(self) -> Isolation:
+    @property
+    def isolation(self) -> Isolation:
         level: Isolation = self.settings.get("default_transaction_isolation")
         return level
 
@@ -232,7 +151,7 @@ class Session:
 
     # -- one text -----------------------------------------------------------------------------
 
-    def _guarded(self, action: Callable[[], Result]) -> Result:
+    def guarded(self, action: Callable[[], Result]) -> Result:
         """Run with timeout, cancel, and errors that fit the door."""
         timeout_ms = self.settings.get("statement_timeout")
         timer = None
@@ -251,7 +170,7 @@ class Session:
             if timer is not None:
                 timer.cancel()
 
-    def _cached(self, entry: Prepared, parameters: Sequence[Any]) -> Result:
+    def cached(self, entry: Prepared, parameters: Sequence[Any]) -> Result:
         if entry.catalog is not self.catalog:
             return self._uncached(entry.text, parameters)
         return self.run_data(entry, parameters)
@@ -264,7 +183,7 @@ class Session:
         try:
             if entry is None or entry.tier is not self.settings.tier:
                 return self._uncached(text, parameters)
-            return self._cached(entry, parameters)
+            return self.cached(entry, parameters)
         finally:
             self._statement_freshness = None
 
@@ -280,7 +199,7 @@ class Session:
         try:
             return front.parse(text)
         except Error:
-            self._failed_statement()
+            self.failed_statement()
             raise
 
     @property
@@ -308,7 +227,7 @@ class Session:
                 entry = self.prepare(statement, text[parsed.start : parsed.end])
         except Error:
             self.transactions.require_usable()
-            self._failed_statement()
+            self.failed_statement()
             raise
         if isinstance(statement, DataPlan):
             if keep and general:
@@ -319,7 +238,7 @@ class Session:
         try:
             return utility.run(self, statement, parameters)
         except Error:
-            self._failed_statement()
+            self.failed_statement()
             raise
 
     def planned(self, plan: Node, *, bypass: bool = False) -> Node:
@@ -434,7 +353,7 @@ class Session:
     ) -> Result:
         state = self.transactions
         if changes and state.read_only:
-            self._failed_statement()
+            self.failed_statement()
             raise InvalidInput("cannot change data in a read-only transaction", sqlstate="25006")
         transaction.begin_statement()
         self.services.transaction = transaction
@@ -446,7 +365,7 @@ class Session:
                 self.check_constraints(transaction, transaction.changes_since(savepoint))
             return result
         except BaseException:
-            self._failed_statement()  # its changes go with the transaction, or by ROLLBACK TO
+            self.failed_statement()  # its changes go with the transaction, or by ROLLBACK TO
             raise
 
     def check_constraints(self, transaction: Transaction, changes: tuple[RowChange, ...]) -> None:
@@ -466,7 +385,7 @@ class Session:
                 if not deferred:
                     participant.check(changes, transaction)
 
-    def _failed_statement(self) -> None:
+    def failed_statement(self) -> None:
         if self.transactions.open is not None:
             self.transactions.failed = True
 

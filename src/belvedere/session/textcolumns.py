@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import IO, Any, NamedTuple
 
 from belvedere.session.textfile import Style
-from belvedere.types import Kind, SqlType
+from belvedere.types import TIMED, Kind, SqlType
 
 CHUNK_LINES = 20_000
 
@@ -80,6 +80,8 @@ def _is_plain(text: str, style: Style) -> bool:
 
 
 def _has_form(sql_type: SqlType) -> bool:
+    if sql_type.kind in TIMED and sql_type.precision is not None:
+        return False
     bounded = sql_type.kind is Kind.NUMERIC and (sql_type.scale or 0) >= 0
     return (
         sql_type.kind in _PLAIN

@@ -14,7 +14,18 @@ from belvedere.errors import InvalidInput
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions import formatter
 from belvedere.session import view_table
-from belvedere.types import BIGINT, BOOLEAN, DOUBLE, INTEGER, TEXT, Kind, Row, SqlType
+from belvedere.types import (
+    BIGINT,
+    BOOLEAN,
+    DOUBLE,
+    INTEGER,
+    SECOND_DIGITS_MAX,
+    TEXT,
+    TIMED,
+    Kind,
+    Row,
+    SqlType,
+)
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -93,7 +104,9 @@ def _column_rows(session: Session) -> Iterator[Row]:
 
 def _column_row(column: Column, number: int) -> Row:
     sql_type = column.type
-    precision = sql_type.precision or _PRECISIONS.get(sql_type.kind)
+    precision = _PRECISIONS.get(sql_type.kind)
+    if sql_type.kind is Kind.NUMERIC:
+        precision = sql_type.precision
     scale = sql_type.scale if sql_type.kind is Kind.NUMERIC else None
     if sql_type.kind in _PRECISIONS:
         scale = 0
@@ -106,12 +119,21 @@ def _column_row(column: Column, number: int) -> Row:
         sql_type.length,
         precision,
         scale,
+        _second_digits(sql_type),
         "YES" if column.identity else "NO",
         None if column.identity is None else column.identity.upper(),
         "ALWAYS" if column.generated else "NEVER",
         column.generated,
         "YES",
     )
+
+
+def _second_digits(sql_type: SqlType) -> int | None:
+    if sql_type.kind is Kind.DATE:
+        return 0
+    if sql_type.kind not in TIMED:
+        return None
+    return SECOND_DIGITS_MAX if sql_type.precision is None else sql_type.precision
 
 
 def _constraints(session: Session) -> Iterator[Row]:
@@ -268,11 +290,13 @@ TABLES: dict[tuple[str, str], VirtualTable] = {
         _columns(
             "table_catalog table_schema table_name column_name ordinal_position column_default "
             "is_nullable data_type character_maximum_length numeric_precision numeric_scale "
-            "is_identity identity_generation is_generated generation_expression is_updatable",
+            "datetime_precision is_identity identity_generation is_generated "
+            "generation_expression is_updatable",
             ordinal_position=INTEGER,
             character_maximum_length=INTEGER,
             numeric_precision=INTEGER,
             numeric_scale=INTEGER,
+            datetime_precision=INTEGER,
         ),
         _column_rows,
     ),

@@ -36,10 +36,11 @@ from belvedere.plan.values import (
     decimals,
     intervals,
     numbers,
+    seconds,
     texts,
 )
 from belvedere.plan.values.numbers import INT2_MAX, INT4_MAX, INT8_MAX
-from belvedere.types import TEXT, UNKNOWN, Kind, SqlType, numeric
+from belvedere.types import TEXT, TIMED, UNKNOWN, Kind, SqlType, numeric
 
 Form = Callable[[Any], Any]
 
@@ -321,6 +322,11 @@ def _modified(base: Function, source: SqlType, target: SqlType, context: Context
         precision, scale = target.precision, target.scale or 0
         fit = functools.partial(_fit_numeric, precision, scale)
         return _then(base, source, target, fit, f"CAST({{}} AS DECIMAL({precision},{scale}))")
+    if target.kind in TIMED and target.precision is not None:
+        if source == target:
+            return base
+        round_ = functools.partial(seconds.ROUNDED[target.kind], target.precision)
+        return _then(base, source, target, round_, seconds.rounded_sql(target))
     if target.length is None:
         return _then(base, source, target, None, "{}")
     explicit = context is Context.EXPLICIT
@@ -349,8 +355,9 @@ def _fit_numeric(precision: int, scale: int, value: Any) -> Any:
 
 
 def _then(
-    base: Function, source: SqlType, target: SqlType, after: Form | None, template: str
+    base: Function, source: SqlType, target: SqlType, after: Form | None, template: str | None
 ) -> Function:
+    """`template` is None where DuckDB has no form of it."""
     form = base.python
     assert callable(form)
     python: Form
@@ -361,7 +368,7 @@ def _then(
     else:
         last = after
         python = lambda value: last(form(value))  # noqa: E731  a named def says no more here
-    sql = _wrapped(base, template)
+    sql = None if template is None else _wrapped(base, template)
     bounds = base.bounds
     if target.kind is Kind.NUMERIC and target.precision is not None:
         bounds = lambda types: target  # noqa: E731

@@ -10,7 +10,8 @@ from belvedere.errors import Unsupported
 from belvedere.sql.parse import tree as t
 from belvedere.sql.parse.cursor import Cursor
 from belvedere.sql.parse.lexer import QUOTED, STRING, WORD, syntax_error
-from belvedere.sql.parse.types import parse_type
+from belvedere.sql.parse.types import parse_type, second_digits
+from belvedere.types import TIME, TIMESTAMP, TIMESTAMPTZ, SqlType, timed
 
 WITHOUT_PARENTHESES = frozenset(
     """
@@ -256,9 +257,12 @@ def _plain(name: str) -> Callable[[Cursor, int], t.Expr]:
     return lambda c, at: _arguments(c, (name,), at)
 
 
-def _timed(name: str) -> Callable[[Cursor, int], t.Expr]:
+def _timed(name: str, sql_type: SqlType) -> Callable[[Cursor, int], t.Expr]:
+    """current_timestamp(3): the moment, rounded."""
+
     def parse(c: Cursor, at: int) -> t.Expr:
-        raise Unsupported(f"{name} precision", position=at + 1)
+        call = t.FunctionCall((name,), (), at)
+        return t.CastExpr(call, timed(sql_type, second_digits(c)), at)
 
     return parse
 
@@ -276,8 +280,7 @@ SPECIAL_CALLS: dict[str, Callable[[Cursor, int], t.Expr]] = {
     "nullif": _plain("nullif"),
     "grouping": _plain("grouping"),
     "current_schema": _plain("current_schema"),
-    "current_timestamp": _timed("current_timestamp"),
-    "current_time": _timed("current_time"),
-    "localtime": _timed("localtime"),
-    "localtimestamp": _timed("localtimestamp"),
+    "current_timestamp": _timed("current_timestamp", TIMESTAMPTZ),
+    "localtime": _timed("localtime", TIME),
+    "localtimestamp": _timed("localtimestamp", TIMESTAMP),
 }

@@ -19,7 +19,6 @@ from belvedere.sql.parse.lexer import (
     Token,
 )
 from belvedere.sql.parse.types import INTERVAL_FIELDS, TYPE_WORDS, parse_type
-from belvedere.types import INTERVAL
 
 
 def parse_primary(c: Cursor) -> t.Expr:
@@ -154,7 +153,7 @@ def _typed_constant(c: Cursor) -> t.Expr:
 
 
 def _interval(c: Cursor, at: int) -> t.Expr:
-    parse_type(c)
+    found = parse_type(c)
     start = c.token.start
     text = c.string()
     if c.is_any(INTERVAL_FIELDS):
@@ -162,7 +161,7 @@ def _interval(c: Cursor, at: int) -> t.Expr:
         if c.is_word("to") or not _is_number(text):
             raise Unsupported("interval field restriction", position=start + 1)
         text = f"{text} {field}"
-    return t.CastExpr(t.Constant("string", text, start), INTERVAL, at)
+    return t.CastExpr(t.Constant("string", text, start), found, at)
 
 
 def _is_number(text: str) -> bool:

@@ -15,6 +15,7 @@ from belvedere.types import (
     JSON,
     NUMERIC,
     REAL,
+    SECOND_DIGITS_MAX,
     SMALLINT,
     TEXT,
     TIME,
@@ -26,6 +27,7 @@ from belvedere.types import (
     array_of,
     char,
     numeric,
+    timed,
     varchar,
 )
 from belvedere.types import (
@@ -50,11 +52,10 @@ _SIMPLE: dict[str, SqlType] = {
     "bytea": BYTEA,
     "date": DATE,
     "uuid": UUID,
-    "timestamptz": TIMESTAMPTZ,
 }
 _NUMERIC = frozenset({"numeric", "decimal", "dec"})
 _CHARACTER = frozenset({"char", "character", "nchar", "bpchar", "varchar", "national"})
-_PARTS = frozenset({"double", "float", "time", "timestamp", "interval", "bit"})
+_PARTS = frozenset({"double", "float", "time", "timestamp", "timestamptz", "interval", "bit"})
 _MISSING = frozenset(
     """
     jsonb money xml inet cidr macaddr macaddr8 point line lseg box path polygon circle tsvector
@@ -158,6 +159,11 @@ def _compound(c: Cursor, word: str) -> SqlType:
             return _interval(c)
         case "time" | "timestamp":
             return _time(c, word)
+        case "timestamptz":
+            modifiers = _modifiers(c)
+            if len(modifiers) > 1 or (modifiers and modifiers[0] < 0):
+                raise InvalidInput("invalid type modifier", sqlstate="22023")
+            return timed(TIMESTAMPTZ, *modifiers) if modifiers else TIMESTAMPTZ
         case _:
             raise Unsupported("type", type=word)
 
@@ -165,14 +171,11 @@ def _compound(c: Cursor, word: str) -> SqlType:
 def _interval(c: Cursor) -> SqlType:
     if c.is_any(INTERVAL_FIELDS):
         raise Unsupported("interval field restriction", position=c.token.start + 1)
-    if _modifiers(c) not in ((), (6,)):
-        raise Unsupported("interval precision", hint="use interval without a precision")
-    return INTERVAL
+    return timed(INTERVAL, second_digits(c))
 
 
 def _time(c: Cursor, word: str) -> SqlType:
-    if _modifiers(c) not in ((), (6,)):
-        raise Unsupported(f"{word} precision", hint=f"use {word} without a precision")
+    digits = second_digits(c)
     zoned = False
     if c.is_word("with", "time", "zone") or c.is_word("without", "time", "zone"):
         zoned = c.is_word("with")
@@ -180,8 +183,19 @@ def _time(c: Cursor, word: str) -> SqlType:
     if word == "time":
         if zoned:
             raise Unsupported("type", type="time with time zone")
-        return TIME
-    return TIMESTAMPTZ if zoned else TIMESTAMP
+        return timed(TIME, digits)
+    return timed(TIMESTAMPTZ if zoned else TIMESTAMP, digits)
+
+
+def second_digits(c: Cursor) -> int:
+    """The precision of a type of time; more digits than there are count as all of them."""
+    if not c.accept_sign("("):
+        return SECOND_DIGITS_MAX
+    if c.token.kind != INTEGER:
+        raise c.error()
+    digits = c.integer()
+    c.expect_sign(")")
+    return digits
 
 
 def _modifiers(c: Cursor) -> tuple[int, ...]:

@@ -1,0 +1,111 @@
+"""The short ways of a session: a cached statement about one row or one page, without a Run and,
+where it is alone, without a transaction.
+
+Each falls back on the usual way where the statement turns out to be more than that.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from belvedere.errors import Retry
+from belvedere.execution.direct.points import PointRead, PointRun, PointSwap, PointWrite
+from belvedere.session.prepared import Prepared
+from belvedere.session.result import Result
+from belvedere.txn.border import LockRequest, Reader
+
+if TYPE_CHECKING:
+    from belvedere.session.session import Session
+
+
+def read_point(
+    session: Session, entry: Prepared, read: PointRead, parameters: Sequence[Any]
+) -> Result:
+    """A cached point read: no Run, and no transaction when there is none yet."""
+    started = time.perf_counter()
+    transaction = session.transactions.open
+    reader: Reader
+    if transaction is None and session.autocommit:
+        reader = session.shared.newest_reader()
+    else:
+        reader = transaction or session.begin_implicit()
+    if reader.catalog is not entry.catalog:
+        return session.guarded(lambda: session.cached(entry, parameters))
+    try:
+        rows = read(reader, PointRun(entry.convert(parameters), session.services))
+    except BaseException:
+        session.failed_statement()
+        raise
+    if rows is None:
+        return session.guarded(lambda: session.cached(entry, parameters))
+    record = entry.record
+    record.calls += 1
+    record.rows += len(rows)
+    record.total_us += (time.perf_counter() - started) * 1e6
+    return Result("SELECT", entry.data.plan.fields, rows, len(rows), plain=entry.plain)
+
+
+def swap_point(
+    session: Session, entry: Prepared, swap: PointSwap, parameters: Sequence[Any]
+) -> Result:
+    """A cached update of one row by a swap; as any other write where that finds nothing."""
+    started = time.perf_counter()
+    state, record, swaps = session.transactions, entry.record, session.host.swaps
+    position = None
+    if swaps is not None and not state.defaults_read_only:
+        run = PointRun(entry.convert(parameters), session.services)
+        try:
+            position = swap(swaps, run)
+        except Retry:
+            pass  # a lost race: run again below, where attempts are counted
+        except BaseException:
+            record.errors += 1
+            raise
+    if position is None:
+        assert entry.point_write is not None
+        return write_point(session, entry, entry.point_write, parameters)
+    state.floor = state.position = position
+    record.calls += 1
+    record.rows += 1
+    record.total_us += (time.perf_counter() - started) * 1e6
+    return Result("UPDATE", None, None, 1)
+
+
+def write_point(
+    session: Session, entry: Prepared, write: PointWrite, parameters: Sequence[Any]
+) -> Result:
+    """A cached write of one row, as a transaction of its own; again when it loses a race."""
+    started = time.perf_counter()
+    state, record = session.transactions, entry.record
+    run = PointRun(entry.convert(parameters), session.services)
+    attempts = session.host.config.statement_retries_max
+    locks: tuple[LockRequest, ...] = ()
+    while True:
+        transaction = session.host.begin(session.isolation, at_least=state.floor)
+        try:
+            if locks:
+                transaction.hold_first(locks)
+            if transaction.catalog is not entry.catalog or state.defaults_read_only:
+                transaction.rollback()
+                return session.guarded(lambda: session.cached(entry, parameters))
+            affected = write(transaction, run)
+            state.position = transaction.commit().position
+            break
+        except Retry as lost:
+            attempts -= 1
+            if attempts < 0:
+                raise
+            state.floor = max(state.floor, lost.lost_to)
+            locks = transaction.locks_to_retry(lost)
+        except BaseException:
+            record.errors += 1
+            raise
+        finally:
+            transaction.rollback()
+    state.floor = max(state.floor, state.position)
+    record.calls += 1
+    record.rows += affected
+    record.total_us += (time.perf_counter() - started) * 1e6
+    return Result(entry.data.verb.upper(), None, None, affected)
