@@ -77,3 +77,31 @@ def test_the_command_reaches_a_store_in_use(store: Store, connection: Connection
     assert done.stdout.split() == ["INSERT", "1", "id", "----", "7", "(1", "row)"]
     assert connection.execute("SELECT * FROM t").fetchall() == [(7,)]
     assert Path(store.directory / "LOCK").exists()
+
+
+def test_notices_cross_the_socket(store: Store, connection: Connection) -> None:
+    script = """
+    CREATE TABLE t (id bigint PRIMARY KEY);
+    CREATE TABLE IF NOT EXISTS t (id bigint PRIMARY KEY);
+    CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t;
+    REFRESH MATERIALIZED VIEW v;
+    DROP TABLE IF EXISTS nosuch;
+    SELECT 1 AS a;
+    DROP TABLE t CASCADE;
+    """
+    here = said(connection, script)
+    with RemoteConnection(store.directory) as remote:
+        assert said(remote, script) == here
+        assert said(remote, "SELECT 2 AS a").count("notice") == 0, "each once"
+    assert here.count("notice: ") == 4
+    outcome = store.execute("DROP TABLE IF EXISTS nosuch")
+    assert outcome.notices == ('table "nosuch" does not exist, skipping',)
+
+
+def test_notices_of_a_text_that_fails_cross_too(store: Store) -> None:
+    with RemoteConnection(store.directory) as remote:
+        with pytest.raises(DatabaseError):
+            remote.execute("DROP TABLE IF EXISTS nosuch; SELECT * FROM nosuch")
+        assert list(remote.notices.kept) == ['table "nosuch" does not exist, skipping']
+        remote.execute("SELECT 1")
+        assert remote.notices.told == 1

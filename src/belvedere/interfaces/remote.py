@@ -8,12 +8,13 @@ from typing import Self
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
-from belvedere.errors import Error
+from belvedere.errors import Error, Unavailable
 from belvedere.interfaces.exceptions import translated
 from belvedere.interfaces.verbs.wire import fields_of, rows_of
 from belvedere.pipeline.store import Store
 from belvedere.remote.client import Conversation
 from belvedere.remote.frames import Request
+from belvedere.session.notices import Notices
 from belvedere.session.result import Result
 
 
@@ -41,6 +42,7 @@ class RemoteConnection:
         self._store = Store.of(str(directory))
         self._conversation = Conversation(self._store.directory)
         self.transactions = RemoteState()
+        self.notices = Notices()
 
     @property
     def session(self) -> Self:
@@ -61,6 +63,8 @@ class RemoteConnection:
         except Error as error:
             if self.transactions.open is not None:
                 self.transactions.told("failed")
+            if not isinstance(error, Unavailable):  # the owner is there to be asked
+                self._heard(self._conversation.call(Request("notices", {}))[0])
             raise translated(error) from error
         except KeyboardInterrupt:
             self._begin_again()
@@ -69,11 +73,16 @@ class RemoteConnection:
     def _run(self, sql: str) -> Result:
         value, rows = self._conversation.call(Request("execute", {"sql": sql}))
         self.transactions.told(value["transaction"])
+        self._heard(value["notices"])
         if rows is None:
             return Result(value["tag"], affected=value["affected"])
         fields = fields_of(value["fields"])
         found = [row for batch in rows[1] for row in rows_of(batch, fields)]
         return Result(value["tag"], fields, found, value["affected"])
+
+    def _heard(self, notices: list[str]) -> None:
+        for text in notices:
+            self.notices.add(text)
 
     def _begin_again(self) -> None:
         """Hang up on a statement that runs; with it goes its transaction."""

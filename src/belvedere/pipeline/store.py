@@ -90,6 +90,7 @@ class Outcome(NamedTuple):
     affected: int
     position: int
     rows: pa.Table | None
+    notices: tuple[str, ...] = ()
 
 
 class Written(NamedTuple):
@@ -262,7 +263,8 @@ class Store:
             table = None if rows is None else pa.Table.from_batches(rows[1], rows[0])
         if table is not None:
             table = table.rename_columns([field[0] for field in value["fields"]])
-        return Outcome(value["tag"], value["affected"], value["position"], table)
+        notices = tuple(value["notices"])
+        return Outcome(value["tag"], value["affected"], value["position"], table, notices)
 
     # -- any verb -----------------------------------------------------------------------------
 

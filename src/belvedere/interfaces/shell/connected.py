@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Protocol
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.session.notices import Notices
 from belvedere.session.result import Result
+from belvedere.session.session import Session
 
 
 class State(Protocol):
@@ -26,6 +28,13 @@ class SessionShown(Protocol):
     def transactions(self) -> State: ...
 
 
+class Elsewhere(SessionShown, Protocol):
+    """A session in another process, as far as it tells."""
+
+    @property
+    def notices(self) -> Notices: ...
+
+
 class Answer(Protocol):
     @property
     def result(self) -> Result: ...
@@ -33,6 +42,6 @@ class Answer(Protocol):
 
 class Connected(Protocol):
     @property
-    def session(self) -> SessionShown: ...
+    def session(self) -> Session | Elsewhere: ...
 
     def execute(self, sql: str) -> Answer: ...

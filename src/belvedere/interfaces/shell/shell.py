@@ -15,10 +15,11 @@ from typing import TYPE_CHECKING, TextIO
 
 from belvedere.interfaces import dbapi
 from belvedere.interfaces.shell.commands import run_command
-from belvedere.interfaces.shell.connected import Answer, Connected, SessionShown
+from belvedere.interfaces.shell.connected import Answer, Connected, Elsewhere
 from belvedere.interfaces.shell.progress import Bar
 from belvedere.interfaces.shell.render import Format, render
 from belvedere.interfaces.shell.statements import caret_lines, is_complete, split
+from belvedere.session.notices import Notices
 from belvedere.session.session import Session
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ class Shell:
         self._paged = False
 
     @property
-    def session(self) -> SessionShown:
+    def session(self) -> Session | Elsewhere:
         return self.connection.session
 
     def say(self, text: str) -> None:
@@ -84,11 +85,10 @@ class Shell:
     def run_statement(self, text: str) -> bool:
         started = time.perf_counter()
         progress, bar = self._progress(started), Bar(self._errors)
-        notices, told = None, 0
+        notices = self._notices()
+        told = notices.told
         if isinstance(self.session, Session):
             self.session.on_progress = bar.show
-            notices = self.session.services.notices
-            told = notices.told
         try:
             cursor = self.connection.execute(text)
         except dbapi.Error as error:
@@ -100,12 +100,18 @@ class Shell:
         finally:
             progress.cancel()
             bar.end()
-            for notice in notices.since(told) if notices is not None else ():
+            for notice in notices.since(told):
                 self.complain(f"notice: {notice}")
         self._print(cursor)
         if self.timing:
             self.say(f"time: {(time.perf_counter() - started) * 1000:.3f} ms")
         return True
+
+    def _notices(self) -> Notices:
+        """What the session says: one here, or one in the owner's process."""
+        if isinstance(self.session, Session):
+            return self.session.services.notices
+        return self.session.notices
 
     def _progress(self, started: float) -> threading.Timer:
         """Says that a statement is still running, when somebody is watching."""

@@ -54,6 +54,7 @@ class Peer:
 
     serving: Serving
     _session: Session | None = field(default=None, init=False)
+    _told: int = field(default=0, init=False)
 
     @property
     def database(self) -> Database:
@@ -64,6 +65,12 @@ class Peer:
         if self._session is None:
             self._session = Session(self.serving.shared)
         return self._session
+
+    def new_notices(self) -> list[str]:
+        """What its session said since it was last asked."""
+        notices = self.session.services.notices
+        new, self._told = notices.since(self._told), notices.told
+        return new
 
     def close(self) -> None:
         if self._session is not None:

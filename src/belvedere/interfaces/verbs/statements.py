@@ -23,6 +23,7 @@ def execute(peer: Peer, arguments: Arguments) -> object:
         "position": max(session.transactions.position, 0),
         "transaction": _state(session),
         "fields": None,
+        "notices": peer.new_notices(),
     }
     if result.fields is None:
         return value
@@ -33,6 +34,11 @@ def execute(peer: Peer, arguments: Arguments) -> object:
     return Stream(batches[0].schema, batches, {**value, "fields": described(fields)})
 
 
+def notices(peer: Peer, arguments: Arguments) -> list[str]:
+    """What a statement said before it failed: only an answer brings its own."""
+    return peer.new_notices()
+
+
 def _state(session: Session) -> str:
     state = session.transactions
     if state.open is None:
@@ -40,4 +46,4 @@ def _state(session: Session) -> str:
     return "failed" if state.failed else "open"
 
 
-VERBS: dict[str, Verb] = {"execute": execute}
+VERBS: dict[str, Verb] = {"execute": execute, "notices": notices}
