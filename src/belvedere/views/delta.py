@@ -181,7 +181,10 @@ class _Builder:
         self._open = list(branch.conditions)
         self._columns = {id(c): frozenset(transform.columns_of(c)) for c in branch.conditions}
         self._facts = _facts_of(branch)
+        self._users = _users_of(branch, self._facts)
+        self._ranks: dict[int, tuple[int, int, int]] = {}  # as far as they still hold
         self._node: n.Node | None = None
+        self._width = 0
         self.scans = 0
         self.wishes: list[Wish] = []
 
@@ -203,9 +206,12 @@ class _Builder:
 
     def _join(self, node: n.Node, leaf: Leaf, access: paths.Access | None = None) -> None:
         """Put a leaf beside the rows so far, and every condition that can be decided then."""
-        width = 0 if self._node is None else len(self._node.fields)
+        width = self._width
+        self._width += len(node.fields)
         for at, column in enumerate(leaf.columns):
             self._place[column] = width + at
+            for user in self._users.get(column, ()):
+                self._ranks.pop(user, None)
         known = self._place.keys()
         ready = [c for c in self._open if self._columns[id(c)] <= known]
         self._open = [c for c in self._open if not self._columns[id(c)] <= known]
@@ -263,10 +269,14 @@ class _Builder:
         leaf = self._branch.leaves[number]
         if leaf.constant is not None:
             return (0, 0, -number)
-        equal = self._equalities(leaf)
-        access = best_access(self._catalog, leaf.relation, equal) if equal else None
-        by_key = access is not None and access.whole
-        return (2 * by_key + (access is not None), len(equal), -number)
+        known = self._ranks.get(number)
+        if known is None:
+            equal = self._equalities(leaf)
+            access = best_access(self._catalog, leaf.relation, equal) if equal else None
+            by_key = access is not None and access.whole
+            known = (2 * by_key + (access is not None), len(equal), -number)
+            self._ranks[number] = known
+        return known
 
     def _equalities(self, leaf: Leaf) -> Equalities:
         """Slots of the leaf that some condition sets equal to a value of the rows so far, or to
@@ -311,6 +321,16 @@ def _facts_of(branch: Branch) -> dict[int, list[_Fact]]:
             slot = leaf.slots[column.index - leaf.offset] if leaf.slots else -1
             facts = found.setdefault(leaf.offset, [])
             facts.append(_Fact(slot, value, columns, condition))
+    return found
+
+
+def _users_of(branch: Branch, facts: dict[int, list[_Fact]]) -> dict[int, set[int]]:
+    """The numbers of the leaves of which more is known once a column is."""
+    found: dict[int, set[int]] = {}
+    for number, leaf in enumerate(branch.leaves):
+        for fact in facts.get(leaf.offset, ()):
+            for column in fact.columns:
+                found.setdefault(column, set()).add(number)
     return found
 
 
