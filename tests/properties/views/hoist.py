@@ -31,7 +31,11 @@ from tests.properties.views.law import open_manual
 from tests.slt import records
 from tests.slt.runner import corpus
 
-BATCH = 25
+BATCH = 100
+LONG_BATCH = 250
+LONG_ROUND = 500
+"""Views that are loaded together: more where a round has so many changes that loading it costs more
+than making the views."""
 CHECKS = 3
 """How often a batch is compared while its round runs; and once at the end."""
 REFUSED_SHARE_MAX = 0.02
@@ -143,11 +147,21 @@ def shard(text: str) -> tuple[int, int]:
 def run_round(one: Round, counts: Counts) -> None:
     one = Round(one.schema, _accepted(one), one.queries)
     queries = list(one.queries.items())
-    for start in range(0, len(queries), BATCH):
-        batch = queries[start : start + BATCH]
-        if not Hoisted(one, batch, counts).run():
-            for query in batch:  # some write failed: by which view is seen one by one
-                Hoisted(one, [query], counts).run_alone()
+    size = LONG_BATCH if len(one.changes) >= LONG_ROUND else BATCH
+    for start in range(0, len(queries), size):
+        _run_batch(one, queries[start : start + size], counts)
+
+
+def _run_batch(one: Round, queries: Sequence[tuple[str, int]], counts: Counts) -> None:
+    """When some write fails, the views that make it fail are found by halves."""
+    if Hoisted(one, queries, counts).run():
+        return
+    if len(queries) == 1:
+        Hoisted(one, queries, counts).run_alone()
+        return
+    middle = len(queries) // 2
+    _run_batch(one, queries[:middle], counts)
+    _run_batch(one, queries[middle:], counts)
 
 
 def _accepted(one: Round) -> list[str]:
