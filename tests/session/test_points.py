@@ -126,3 +126,29 @@ def test_an_update_by_key_sees_a_column_added_since(con: Connection) -> None:
     assert twice(con, sql, ("c", 1), ("d", 1)) == [1, 1]
     found = con.execute("SELECT note, extra FROM parent WHERE id = 1").fetchall()
     assert found == [("d", 7)]
+
+
+def test_an_insert_of_one_row_is_what_the_usual_way_gives(con: Connection) -> None:
+    con.execute(
+        "CREATE TABLE i (id bigserial PRIMARY KEY, a int DEFAULT 7, b text NOT NULL UNIQUE,"
+        " twice int GENERATED ALWAYS AS (a * 2) STORED, CHECK (a > 0))"
+    )
+    con.execute("CREATE TABLE keyless (a int)")
+    con.execute("CREATE MATERIALIZED VIEW totals AS SELECT sum(a), count(*) FROM i")
+    sql = "INSERT INTO i (b) VALUES (?)"
+    assert twice(con, sql, ("x",), ("y",), ("z",)) == [1, 1, 1]
+    for text, parameters, sqlstate in (
+        (sql, ("x",), "23505"),
+        (sql, (None,), "23502"),
+        ("INSERT INTO i (id, b) VALUES (?, ?)", (2, "w"), "23505"),
+        ("INSERT INTO i (a, b) VALUES (?, ?)", (-1, "w"), "23514"),
+    ):
+        for _ in range(2):
+            with pytest.raises(IntegrityError) as refused:
+                con.execute(text, parameters)
+            assert refused.value.sqlstate == sqlstate
+    assert twice(con, "INSERT INTO keyless VALUES (?)", (1,), (1,), (None,)) == [1, 1, 1]
+    assert con.execute("SELECT a FROM keyless ORDER BY a").fetchall() == [(1,), (1,), (None,)]
+    found = con.execute("SELECT a, b, twice FROM i ORDER BY id").fetchall()
+    assert found == [(7, "x", 14), (7, "y", 14), (7, "z", 14)]
+    assert con.execute("SELECT * FROM totals").fetchall() == [(21, 3)]

@@ -40,6 +40,7 @@ def read_point(
         raise
     if rows is None:
         return session.guarded(lambda: session.cached(entry, parameters))
+    session.transactions.point = reader
     record = entry.record
     record.calls += 1
     record.rows += len(rows)
@@ -50,7 +51,7 @@ def read_point(
 def swap_point(
     session: Session, entry: Prepared, swap: PointSwap, parameters: Sequence[Any]
 ) -> Result:
-    """A cached update of one row by a swap; as any other write where that finds nothing."""
+    """A cached write of one row by a swap; as any other write where that does nothing."""
     started = time.perf_counter()
     state, record, swaps = session.transactions, entry.record, session.host.swaps
     position = None
@@ -70,7 +71,7 @@ def swap_point(
     record.calls += 1
     record.rows += 1
     record.total_us += (time.perf_counter() - started) * 1e6
-    return Result("UPDATE", None, None, 1)
+    return Result(entry.data.verb.upper(), None, None, 1)
 
 
 def write_point(

@@ -91,6 +91,33 @@ def test_nothing_is_done_without_a_row_or_with_another_catalog(counters: Databas
     assert not counters.locks.held()
 
 
+def test_a_key_is_inserted_once(counters: Database) -> None:
+    """Several threads want the same keys; each key has one winner, who is told so."""
+    table, won = counters.table("counters"), []
+
+    def insert(owner: int) -> None:
+        for number in range(100, 130):
+            row = table.encode((number, owner))
+            swaps = swaps_of(counters)
+            if swaps.insert(key_of(table, number), counters.catalog, row) is not None:
+                won.append((number, owner))
+
+    threads = [threading.Thread(target=insert, args=(owner,)) for owner in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert read(counters)[2:] == sorted(won)
+    assert [number for number, _ in sorted(won)] == list(range(100, 130))
+    assert not counters.locks.held()
+
+
+def test_an_insert_of_a_key_that_is_taken_does_nothing(counters: Database) -> None:
+    table, before = counters.table("counters"), counters.position
+    taken = swaps_of(counters).insert(key_of(table, 1), counters.catalog, table.encode((1, 9)))
+    assert (taken, counters.position, read(counters)[0]) == (None, before, (1, 0))
+
+
 def test_a_change_that_fails_leaves_nothing(counters: Database) -> None:
     before, table = counters.position, counters.table("counters")
 

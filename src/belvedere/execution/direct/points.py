@@ -5,7 +5,7 @@ iterators or a list of writes:
 
     read     SELECT columns FROM t WHERE key = ?        (reader, run) -> rows
     write    UPDATE, DELETE by key; INSERT of one row    (transaction, run) -> rows changed
-    swap     UPDATE by key of a row that is its own root  (swaps, run) -> position
+    swap     UPDATE by key, INSERT, of a row that is its own root  (swaps, run) -> position
 
 `run` here is a `PointRun`: what expressions need and no more. Everything that needs more
 (sub-queries, the clock, conflicts, RETURNING) goes the usual way.
@@ -226,13 +226,34 @@ def _update(catalog: Catalog, node: n.Update) -> PointWrite | None:
 
 
 def compile_point_swap(catalog: Catalog, node: n.Node) -> PointSwap | None:
-    """The shortest way of an update, where a swap is enough."""
-    if not isinstance(node, n.Update) or node.returning:
+    """The shortest way of an update or insert, where a swap is enough."""
+    if not isinstance(node, n.Update | n.Insert) or node.returning:
         return None
+    table = compiled_table(catalog, node.relation)
+    if table.table.foreign_keys or root_of(catalog, node.relation) is not None:
+        return None
+    if isinstance(node, n.Insert):
+        return _insert_swap(catalog, node)
+    return _update_swap(catalog, node)
+
+
+def _insert_swap(catalog: Catalog, node: n.Insert) -> PointSwap | None:
+    make = _row_of(catalog, node) if node.on_conflict is None else None
+    if make is None:
+        return None
+    table, checked = compiled_table(catalog, node.relation), stored_rows.checked
+    key_of = table.key_of
+
+    def swap(swaps: Swaps, run: PointRun) -> int | None:
+        row = make(run)
+        return swaps.insert(key_of(row), catalog, checked(table, row))
+
+    return swap
+
+
+def _update_swap(catalog: Catalog, node: n.Update) -> PointSwap | None:
     update = _update_of(catalog, node)
-    if update is None or not update.alone or update.table.table.foreign_keys:
-        return None
-    if root_of(catalog, node.relation) is not None:
+    if update is None or not update.alone:
         return None
     table, find, make, _ = update
     decode, checked = table.decode, stored_rows.checked
@@ -312,6 +333,19 @@ def _delete(catalog: Catalog, node: n.Delete) -> PointWrite | None:
 
 
 def _insert(catalog: Catalog, node: n.Insert) -> PointWrite | None:
+    make, table = _row_of(catalog, node), compiled_table(catalog, node.relation)
+    if make is None:
+        return None
+
+    def write(transaction: Transaction, run: PointRun) -> int:
+        writes.insert(transaction, table, make(run))
+        return 1
+
+    return write
+
+
+def _row_of(catalog: Catalog, node: n.Insert) -> Callable[[PointRun], Row] | None:
+    """How to make the one row of an insert, if there is one."""
     expressions = _one_row(node.input)
     if expressions is None or not _rules_are_simple(node.rules):
         return None
@@ -327,7 +361,7 @@ def _insert(catalog: Catalog, node: n.Insert) -> PointWrite | None:
     hidden = [i for i, column in enumerate(table.live) if column.hidden]
     whole = node.ordinals == tuple(range(width))
 
-    def write(transaction: Transaction, run: PointRun) -> int:
+    def make(run: PointRun) -> Row:
         given = made(run)(())  # type: ignore[arg-type]
         if whole:
             values = list(given)
@@ -337,10 +371,9 @@ def _insert(catalog: Catalog, node: n.Insert) -> PointWrite | None:
                 values[ordinal] = value
             for ordinal in hidden:
                 values[ordinal] = run.services.row_id(relation)
-        writes.insert(transaction, table, widen(finish(run)(values)))  # type: ignore[arg-type]
-        return 1
+        return widen(finish(run)(values))  # type: ignore[arg-type]
 
-    return write
+    return make
 
 
 def _one_row(node: n.Node) -> tuple[e.Expression, ...] | None:

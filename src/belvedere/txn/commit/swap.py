@@ -1,10 +1,11 @@
-"""A swap: one row replaced by its key, as a transaction of its own without the apparatus of one.
+"""A swap: one row replaced, or added, by its key, as a transaction of its own without the apparatus
+of one.
 
-Most writes of an application are an UPDATE of one row in a statement of its own. Such a commit
-needs no snapshot, since it reads one value, and no conflict check against one: it takes the root
-lock of its row, reads the newest value, makes the new one, and writes it in the commit section if
-the row is still what was read. Log record, participants, group commit and publishing are those of
-every commit.
+Most writes of an application change one row in a statement of its own. Such a commit needs no
+snapshot, since it reads one value, and no conflict check against one: it takes the root lock of its
+row, reads the newest value, makes the new one, and writes it in the commit section if the row is
+still what was read. Log record, participants, group commit and publishing are those of every
+commit.
 
 Only for rows that are their own root, on a batch-atomic store.
 """
@@ -34,15 +35,25 @@ class Swaps:
     def replace(self, key: bytes, catalog: Catalog, change: Callable[[bytes], bytes]) -> int | None:
         """Replace the row under `key` by what `change` makes of it; the position. None: nothing was
         done, since there is no such row, or the catalog is another one by now."""
+        return self._swap(key, catalog, lambda old: None if old is None else change(old))
+
+    def insert(self, key: bytes, catalog: Catalog, value: bytes) -> int | None:
+        """Add a row; the position. None: nothing was done, since the key is taken, or the catalog
+        is another one by now."""
+        return self._swap(key, catalog, lambda old: value if old is None else None)
+
+    def _swap(
+        self, key: bytes, catalog: Catalog, change: Callable[[bytes | None], bytes | None]
+    ) -> int | None:
         commits, locks = self._commits, self._locks
         transaction = commits.newest[1].to_bytes(8) + next(self._suffixes)
         locks.acquire_root(transaction, key)
         try:
             seen = commits.newest
             old = self._get(key)
-            if old is None or seen[2] is not catalog:
+            new = change(old) if seen[2] is catalog else None
+            if new is None:
                 return None
-            new = make(RowChange, (key, old, change(old), seen[0]))
-            return commits.swap(transaction, seen, new)
+            return commits.swap(transaction, seen, make(RowChange, (key, old, new, seen[0])))
         finally:
             locks.release(transaction, (key,))
