@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.errors import InvalidInput, Unsupported
+from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.execution.direct.compile import Wrap, compile_plan, compile_with
 from belvedere.execution.direct.context import Context
 from belvedere.execution.direct.dependence import dependence_of, walk
@@ -155,10 +155,13 @@ class _Split:
     run: Run
     report: Report
     divides: bool = True
+    sorts: bool = True
 
     def part(self, node: n.Node) -> Rows | None:
         """The node as one DuckDB statement, or None when it must be a Python operator."""
         if isinstance(node, _NOT_ALONE) or dependence_of(node).nearest is not None:
+            return None
+        if not self.sorts and _has_sort(node):
             return None
         made, reason = self._lowered(node, divides=False)
         if made is None and isinstance(node, n.Aggregate):
@@ -215,7 +218,7 @@ class _Split:
             self.report.reads[leaf.name] = self.engine.source_of(leaf)
         functions = frozenset(lowering.functions)
         engine, notes = self.engine, self.report.notes
-        again = self._again(node, lowering.divided)
+        again, unsorted = self._again(node, lowering.divided), self._without_sorts(node)
         finish = None if partials is None else partials.finish
         few = _gives_few(node)
         is_ragged = any(isinstance(one, Ragged) for one in query.types)
@@ -228,6 +231,11 @@ class _Split:
                 if note not in notes:
                     notes.append(note)
                 return again.rows()(run)
+            except Unavailable as error:
+                if unsorted is None or error.sqlstate != "53200":
+                    raise
+                notes.append(f"run again {unsorted.where}: {error.message}")
+                return unsorted.rows()(run)
             if is_ragged:
                 return shown_rows(table, query.types)
             found = TableRows(table, query.types)
@@ -240,10 +248,21 @@ class _Split:
         than it holds, or all of it in Python."""
         if not divided:
             return _Again("in Python", lambda: compile_plan(self.catalog, node))
-        split = _Split(self.catalog, self.engine, self.run, self.report, divides=False)
+        split = replace(self, divides=False)
         return _Again(
             "with quotients in Python", lambda: compile_with(self.catalog, node, split.part)
         )
+
+    def _without_sorts(self, node: n.Node) -> _Again | None:
+        """What to do when DuckDB has too little memory: it does not spill sorts of wide rows."""
+        if not self.sorts or not _has_sort(node):
+            return None
+        split = replace(self, sorts=False)
+        return _Again("with sorts in Python", lambda: compile_with(self.catalog, node, split.part))
+
+
+def _has_sort(node: n.Node) -> bool:
+    return any(isinstance(item, n.Sort) for item, _ in walk(node, 0))
 
 
 def _gives_few(node: n.Node) -> bool:

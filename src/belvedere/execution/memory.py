@@ -2,9 +2,10 @@
 it may read there.
 
 Operators that keep rows (sort, hash join, aggregate, distinct, window, CTE) count them here, by the
-size of one row in every thousand. A statement over the limit fails alone with 53200; one that was
-free to choose is then run again by DuckDB, which spills. A sub-query counts from what is held
-around it, and its rows are forgotten when it is done.
+size of one row in every thousand. A sort beyond the limit is spilled; anything else over it fails
+alone with 53200. A statement that was free to choose is run again by DuckDB in both cases, which
+spills too. A sub-query counts from what is held around it, and its rows are forgotten when it is
+done.
 
 A plan that was chosen for few rows has `work`, the rows it may still read: when there are none left
 the estimate was wrong, and DuckDB does it all again (`Outgrown`).
@@ -76,11 +77,24 @@ class Memory:
             self.grown(len(chunk), chunk[0])
             yield from chunk
 
+    @property
+    def may_spill(self) -> bool:
+        """Whether nobody else would do it better."""
+        return self._work is None
+
+    def has_room(self, count: int, row: Iterable[object]) -> bool:
+        """Whether so many rows like this one may be held."""
+        return self.used_bytes + _size(count, row) <= self.limit_bytes
+
     def grown(self, count: int, row: Iterable[object]) -> None:
         """So many rows like this one are held from now on."""
-        self.used_bytes += count * (_OVERHEAD_BYTES + sum(map(sys.getsizeof, row)))
+        self.used_bytes += _size(count, row)
         if self.used_bytes > self.limit_bytes:
             raise over_limit(self.limit_bytes)
+
+
+def _size(count: int, row: Iterable[object]) -> int:
+    return count * (_OVERHEAD_BYTES + sum(map(sys.getsizeof, row)))
 
 
 def over_limit(limit_bytes: int) -> Unavailable:

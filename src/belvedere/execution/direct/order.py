@@ -2,10 +2,12 @@
 
 Neighbouring keys of one direction share one pass. The key of a value is (NULL flag, key), so that
 NULLs never meet values; a descending pass runs with `reverse`, which keeps equal rows in place.
+Rows beyond the memory limit of the statement are sorted in runs that are spilled (`spill`).
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
@@ -14,6 +16,8 @@ from belvedere.errors import InvalidInput
 from belvedere.execution.direct.context import Bound, Context, key_text
 from belvedere.execution.direct.expressions import Writer
 from belvedere.execution.direct.source import Source, tuple_source
+from belvedere.execution.direct.spill import Runs
+from belvedere.execution.memory import CHUNK_ROWS
 from belvedere.execution.run import Rows, Run
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -57,14 +61,56 @@ def sort_rows(rows: list[Row], passes: list[Pass]) -> None:
 
 def compile_sort(context: Context, node: n.Sort) -> Rows:
     each, order = context.plan(node.input), compile_order(context, node.keys)
+    return lambda run: _sorted(each(run), order(run), run)
 
-    def rows(run: Run) -> Iterator[Row]:
-        found = run.memory.hold(each(run))
-        run.interrupt.check()
-        sort_rows(found, order(run))
-        return iter(found)
 
-    return rows
+def _sorted(rows: Iterator[Row], passes: list[Pass], run: Run) -> Iterator[Row]:
+    held, runs, memory = list[Row](), Runs(_one_key(passes)), run.memory
+    before = memory.used_bytes
+    try:
+        while chunk := list(itertools.islice(rows, CHUNK_ROWS)):
+            run.interrupt.check()
+            if held and memory.may_spill and not memory.has_room(len(chunk), chunk[0]):
+                sort_rows(held, passes)
+                runs.add(held)
+                held, memory.used_bytes = [], before
+            if held or len(chunk) == CHUNK_ROWS:  # a few rows are not worth counting
+                memory.grown(len(chunk), chunk[0])
+            held += chunk
+    except BaseException:
+        runs.close()
+        raise
+    sort_rows(held, passes)
+    if not len(runs):
+        return iter(held)
+    runs.add(held)
+    memory.used_bytes = before
+    return runs.merged()
+
+
+def _one_key(passes: list[Pass]) -> Callable[[Row], Any]:
+    """The order of all passes as one key."""
+    if len(passes) == 1 and not passes[0].reverse:
+        return passes[0].key
+    return lambda row: [
+        _Descending(key(row)) if reverse else key(row) for key, reverse in reversed(passes)
+    ]
+
+
+@functools.total_ordering
+class _Descending:
+    __slots__ = ("key",)
+
+    def __init__(self, key: Any) -> None:
+        self.key = key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _Descending) and bool(self.key == other.key)
+
+    def __lt__(self, other: _Descending) -> bool:
+        return bool(other.key < self.key)
+
+    __hash__ = None  # type: ignore[assignment]
 
 
 def compile_limit(context: Context, node: n.Limit) -> Rows:

@@ -1,0 +1,93 @@
+"""Sorting more rows than fit into memory: sorted runs in temporary files, merged when read.
+
+The files have no name, so nothing is left of them when the statement ends or the process dies.
+Runs keep the order of the input among equal rows, as Python's own sort does.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import pickle
+import tempfile
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
+from typing import Any
+
+from belvedere.errors import Unavailable
+from belvedere.types import Row
+
+RUNS_MAX = 32
+"""So many files are merged at a time."""
+
+CHUNK_ROWS = 64
+"""Rows that are read of a run at a time."""
+
+
+class Runs:
+    """Sorted rows, run by run; `key` is the order they are sorted by."""
+
+    def __init__(self, key: Callable[[Row], Any]) -> None:
+        self._key = key
+        self._files: list[_File] = []
+
+    def __len__(self) -> int:
+        return len(self._files)
+
+    def add(self, rows: Iterable[Row]) -> None:
+        each = iter(rows)
+        try:
+            file = _File()
+            self._files.append(file)
+            while chunk := list(islice(each, CHUNK_ROWS)):
+                pickle.dump(chunk, file.stream, protocol=5)
+            file.stream.flush()
+        except OSError as error:
+            self.close()
+            raise Unavailable(
+                "no room on disk for a sort", sqlstate="53100", detail=str(error)
+            ) from error
+        if len(self._files) >= RUNS_MAX:
+            whole = self.merged()
+            self._files = []
+            self.add(whole)
+
+    def merged(self) -> Iterator[Row]:
+        """All rows in order, once."""
+        return _merged(self._files, self._key)
+
+    def close(self) -> None:
+        _close(self._files)
+
+
+class _File:
+    """A file without a name, closed with the statement that made it, however that ends."""
+
+    __slots__ = ("__weakref__", "close", "stream")
+
+    def __init__(self) -> None:
+        with tempfile.TemporaryFile(prefix="belvedere-sort-") as made:
+            number = os.dup(made.fileno())
+        self.close = weakref.finalize(self, os.close, number)
+        self.stream = open(number, "w+b", closefd=False)  # noqa: SIM115
+
+    def rows(self) -> Iterator[Row]:
+        self.stream.seek(0)
+        while True:
+            try:
+                yield from pickle.load(self.stream)
+            except EOFError:
+                return
+
+
+def _merged(files: list[_File], key: Callable[[Row], Any]) -> Iterator[Row]:
+    try:
+        yield from heapq.merge(*(file.rows() for file in files), key=key)
+    finally:
+        _close(files)
+
+
+def _close(files: list[_File]) -> None:
+    for file in files:
+        file.close()
