@@ -101,7 +101,7 @@ class Session:
     @property
     def token(self) -> str:
         """What another connection shows to see at least what this session has seen and done."""
-        return self.host.token(self.transactions.position or self.host.position)
+        return self.host.token(self.transactions.seen or self.host.position)
 
     # -- the door's verbs ---------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from belvedere.catalog.model import Index, State
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.settings import Settings
 from belvedere.session.shared import Host
-from belvedere.txn.border import Isolation
+from belvedere.txn.border import Isolation, Reader
 from belvedere.txn.schema import apply_edit
 from belvedere.txn.transaction import Savepoint, Transaction
 
@@ -31,6 +31,7 @@ class Named(NamedTuple):
 
 class TransactionState:
     __slots__ = (
+        "_before",
         "_host",
         "_savepoints",
         "_settings",
@@ -40,8 +41,10 @@ class TransactionState:
         "failed",
         "floor",
         "open",
+        "point",
         "position",
         "read_only",
+        "shown",
     )
 
     def __init__(self, host: Host, settings: Settings) -> None:
@@ -54,17 +57,31 @@ class TransactionState:
         self.deferred: bool | None = None  # SET CONSTRAINTS ALL; None: as each constraint says
         self.deferred_names: dict[str, bool] = {}  # SET CONSTRAINTS of single names, since then
         self.floor = 0  # the next snapshot is at least this position
-        self.position = 0  # of the last commit, or of the last snapshot read
+        self.position = 0  # of the last commit, or of what was read last
+        self.point: Reader | None = None  # of the last read without a transaction
+        self.shown: int | None = None  # what the open transaction read is only as new as this
+        self._before = 0  # the position before the open transaction
         self._savepoints: list[Named] = []
 
     def begin(self, *, explicit: bool, isolation: Isolation | None = None) -> Transaction:
         level = isolation or self._settings.get("default_transaction_isolation")
         self.open = self._host.begin(level, at_least=self.floor)
-        self.position = max(self.position, self.open.position)
+        self._before, self.shown = self.seen, None
+        self.position = max(self._before, self.open.position)
         self.explicit = explicit
         self.failed = False
         self.read_only = self._settings.get("default_transaction_read_only")
         return self.open
+
+    @property
+    def seen(self) -> int:
+        """What the session has written or read, at most: it never goes back behind that."""
+        return self.position if self.point is None else max(self.position, self.point.position)
+
+    @property
+    def seen_before(self) -> int:
+        """The same, before the open transaction."""
+        return self.seen if self.open is None else self._before
 
     @property
     def defaults_read_only(self) -> bool:
@@ -88,7 +105,9 @@ class TransactionState:
             return False
         self._forget()
         try:
-            self.position = max(self.position, transaction.commit().position)
+            shown = None if transaction.changes else self.shown
+            reached = transaction.commit().position
+            self.position = max(self.position, reached) if shown is None else shown
             self.floor = max(self.floor, self.position)
         except BaseException:
             self._settings.ended(committed=False)
