@@ -11,6 +11,7 @@ from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.session.shared import Shared
 from belvedere.session.subscription import subscribe
+from belvedere.views import tiers
 from belvedere.views.additions import Recorder, state_rows
 from belvedere.views.group import apply_batch, unit_of, work_out
 from belvedere.views.tiers import CHANGES_MIN, Way
@@ -101,7 +102,7 @@ def test_every_tier_keeps_the_same_state(tier: str, seed: int) -> None:
     with opened() as store:
         made(store, ALL)
         store.run(f"SET maintenance_tier = {tier}")
-        for _ in range(12):
+        for _ in range(6):
             for _ in range(rng.randrange(1, 8)):
                 change(store, rng)
             for name in ALL:
@@ -154,14 +155,24 @@ def test_a_tier_is_taken_where_it_is_exact(tier: str, names: dict[str, str], way
         assert all(store.verified().values())
 
 
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is large is smaller here by a hundred times, and so is what a statement costs."""
+    monkeypatch.setattr(tiers, "CHANGES_MIN", CHANGES_MIN // 100)
+    monkeypatch.setattr(tiers, "STATEMENT_S", tiers.STATEMENT_S / 100)
+
+
+FEW = CHANGES_MIN // 100
+
+
 def large(store: Store, rows: int) -> None:
     store.run(
         f"INSERT INTO t SELECT i, i % 10, i, 1.5, NULL, 0 FROM generate_series(1, {rows}) s(i)"
     )
 
 
-def test_the_size_of_a_batch_decides() -> None:
-    rows = 4 * CHANGES_MIN
+def test_the_size_of_a_batch_decides(small: None) -> None:
+    rows = 4 * FEW
     with opened() as store:
         made(store, {name: ALL[name] for name in ("sums", "ends", "floats")})
         large(store, rows)
@@ -177,16 +188,18 @@ def test_the_size_of_a_batch_decides() -> None:
         assert all(store.verified().values())
 
 
-def test_a_batch_that_is_large_and_yet_small_beside_its_table_is_added_up_by_duckdb() -> None:
+def test_a_batch_that_is_large_and_yet_small_beside_its_table_is_added_up_by_duckdb(
+    small: None,
+) -> None:
     with opened() as store:
         made(store, {"sums": ALL["sums"]})
-        large(store, 4 * CHANGES_MIN)
+        large(store, 4 * FEW)
         store.run("REFRESH MATERIALIZED VIEW sums")
         known = store.shared.size_of
         store.db.keeper.tiers.rows_of = lambda relation: 1000 * known(relation)
-        store.run(f"UPDATE t SET v = v + 1, g = g + 1 WHERE id <= {3 * CHANGES_MIN}")
+        store.run(f"UPDATE t SET v = v + 1, g = g + 1 WHERE id <= {3 * FEW}")
         store.run("REFRESH MATERIALIZED VIEW sums")
-        assert last_batch(store, "sums").startswith(f"duckdb: {3 * CHANGES_MIN} changes: ")
+        assert last_batch(store, "sums").startswith(f"duckdb: {3 * FEW} changes: ")
         assert all(store.verified().values())
 
 
@@ -270,11 +283,11 @@ def test_subscribers_see_the_difference_that_a_refill_makes() -> None:
 
 def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
     with opened() as store:
-        tiers, order = store.db.keeper.tiers, []
+        known, order = store.db.keeper.tiers, []
         begun, ended = threading.Event(), threading.Event()
 
         def use() -> None:
-            with tiers._using() as engine:
+            with known._using() as engine:
                 assert engine is not None
                 begun.set()
                 assert ended.wait(60)
@@ -292,5 +305,5 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
         for thread in threads:
             thread.join(60)
         assert order == ["used", "closed"]
-        with tiers._using() as engine:
+        with known._using() as engine:
             assert engine is None
