@@ -49,7 +49,9 @@ from belvedere.execution.duck.types import (
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.access import FULL
-from belvedere.types import Kind
+from belvedere.types import BIGINT, Kind
+
+PAGE_ROWS_MAX = 1_000
 
 
 @dataclass(slots=True)
@@ -207,7 +209,9 @@ class Lowering:
     ) -> Query:
         """Sort, limit and the projection above them as one SELECT, which alone keeps the order."""
         below, keys, limit = self.unstack(node)
-        parts = self.parts(self.query(below, outer))
+        if _is_page(node) and (not outer or _is_one(node)):
+            below, limit = node, ""
+        parts = self.parts(self.leaf(node) if below is node else self.query(below, outer))
         scope = self.scope(parts.places(), outer)
         if expressions is not None:
             made = tuple(lower_expression(scope, one) for one in expressions)
@@ -382,6 +386,22 @@ def _require_order(below: n.Node, expressions: object) -> None:
     if isinstance(below, n.Scan) and below.access.ordered:
         if has_subquery(expressions):
             raise NotExact("a sub-query beside the order of a key")
+
+
+def _is_page(node: n.Sort | n.TopN | n.Limit) -> bool:
+    """A few rows at one end of a key: read by themselves, not as a limit of the whole."""
+    if not isinstance(node, n.Limit) or node.offset is not None or node.with_ties:
+        return False
+    scan, count = node.input, node.count
+    if not isinstance(scan, n.Scan) or not scan.access.ordered or _depends_on_rows(scan):
+        return False
+    few = isinstance(count, e.Literal) and count.value is not None and count.value <= PAGE_ROWS_MAX
+    return few and scan.residual is None
+
+
+def _is_one(node: n.Node) -> bool:
+    """Whether the order of its rows cannot be lost."""
+    return isinstance(node, n.Limit) and node.count == e.Literal(1, BIGINT)
 
 
 def _depends_on_rows(node: n.Scan) -> bool:

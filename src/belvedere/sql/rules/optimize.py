@@ -7,6 +7,7 @@ from belvedere.sql.rules.choose_access import choose_access
 from belvedere.sql.rules.choose_joins import choose_joins
 from belvedere.sql.rules.context import Context, Rule, inside_expressions
 from belvedere.sql.rules.decorrelate import decorrelate
+from belvedere.sql.rules.extremes import extremes
 from belvedere.sql.rules.fold_constants import fail_constants, fold_constants
 from belvedere.sql.rules.inline_ctes import inline_ctes
 from belvedere.sql.rules.order_by_key import order_by_key
@@ -27,6 +28,7 @@ RULES: tuple[Rule, ...] = (
     fail_constants,
     simplify_projects,
     choose_access,
+    extremes,
     choose_joins,
     order_by_key,
     top_n,

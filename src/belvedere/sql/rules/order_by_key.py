@@ -78,7 +78,7 @@ def _ordered(
             inner = _ordered(node.input, keys, limit, context)
             return None if inner is None else replace(node, input=inner)
         case n.Scan():
-            return _scan(node, keys, limit, context)
+            return ordered_scan(node, keys, limit, context)
         case _:
             return None
 
@@ -88,16 +88,17 @@ def _asks(expressions: tuple[e.Expression, ...]) -> bool:
     return any(has_subplan(one) for one in expressions)
 
 
-def _scan(
+def ordered_scan(
     scan: n.Scan, keys: tuple[e.SortKey, ...], limit: float | None, context: Context
 ) -> n.Scan | None:
+    """The scan with its rows in this order, if a key gives it."""
     table = context.catalog.get(scan.relation)
     if not isinstance(table, Table):
         return None
     wanted = [replace(key, expression=over_table(key.expression, scan, table)) for key in keys]
     access = scan.access
     if access != paths.FULL:
-        columns = _columns(access, table, context)
+        columns = key_columns(access, table, context)
         reverse = None if columns is None else _direction(columns, len(access.parts), wanted)
         if reverse is None or not _single(access):
             return None
@@ -119,7 +120,10 @@ def _scan(
     return None
 
 
-def _columns(access: paths.Access, table: Table, context: Context) -> tuple[KeyColumn, ...] | None:
+def key_columns(
+    access: paths.Access, table: Table, context: Context
+) -> tuple[KeyColumn, ...] | None:
+    """The columns of the key that an access follows."""
     if access.index is None:
         return primary_key(table)
     for index in context.catalog.indexes_of(table.id):
