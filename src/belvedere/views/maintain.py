@@ -23,7 +23,7 @@ from belvedere.views.kept import Kept
 from belvedere.views.large import Large
 from belvedere.views.quick import Quick, Remembered
 from belvedere.views.single import single_function
-from belvedere.views.source import Derived, Step, Weighted
+from belvedere.views.source import Derived, Step, Weighted, derived_beside
 from belvedere.views.sources import source_of
 from belvedere.views.summing import Sums, adder, change_adder
 
@@ -76,13 +76,21 @@ class Maintainer:
     ) -> None:
         """Add what the changes add; `reader` shows the state before them, `after`, where it is
         known already, the state after them."""
-        self._write(self._sums(changes, reader, after, None), reader, writer)
+        if self._quick.covers(changes):
+            sums = self._quick_sums(changes, reader)
+        elif after is not None:
+            sums = self._step_sums(Step(changes, reader, self.indexes, after))
+        else:
+            sums = self._shared_sums(derived_beside(changes, reader, writer))
+        self._write(sums, reader, writer)
 
     def writes_beside(
         self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: Derived
     ) -> None:
         """The same, among other auxiliary views of a step."""
-        self._write(self._sums(changes, reader, None, derived), reader, writer)
+        covered = self._quick.covers(changes)
+        sums = self._quick_sums(changes, reader) if covered else self._shared_sums(derived)
+        self._write(sums, reader, writer)
 
     def _write(self, sums: Sums, reader: Reader, writer: Writer) -> None:
         if failpoints.armed and failpoints.planted("view_group_stays_gone"):
@@ -159,27 +167,31 @@ class Maintainer:
         """The delta itself, before it is grouped: for people."""
         return self._source.delta(Step(changes, reader, self.indexes))
 
-    def _sums(
-        self,
-        changes: Sequence[RowChange],
-        reader: Reader,
-        after: Reader | None,
-        derived: Derived | None,
-    ) -> Sums:
-        """What the changes add to each group."""
+    def _quick_sums(self, changes: Sequence[RowChange], reader: Reader) -> Sums:
+        """What the changes add to each group, each by itself."""
         sums: Sums = {}
-        if self._quick.covers(changes):
-            by_table: dict[bytes, list[RowChange]] = {}
-            for change in changes:
-                by_table.setdefault(change[0][:PREFIX], []).append(change)
-            get = Remembered(reader.get).__getitem__
-            for prefix, mine in by_table.items():
-                for leg in self._quick.legs.get(prefix, ()):
-                    self._add_changes(sums, leg, mine, get)
-            return sums
-        step = Step(changes, reader, self.indexes, after, derived)
+        by_table: dict[bytes, list[RowChange]] = {}
+        for change in changes:
+            by_table.setdefault(change[0][:PREFIX], []).append(change)
+        get = Remembered(reader.get).__getitem__
+        for prefix, mine in by_table.items():
+            for leg in self._quick.legs.get(prefix, ()):
+                self._add_changes(sums, leg, mine, get)
+        return sums
+
+    def _step_sums(self, step: Step) -> Sums:
+        """The same, by the delta of the tree."""
+        sums: Sums = {}
         self._add_up(sums, entries(self._entry_of, self._source.delta(step)))
         return sums
+
+    def _shared_sums(self, derived: Derived) -> Sums:
+        """The same, worked out once for all who ask in this step."""
+        known = derived.sums.get(id(self))
+        if known is None:
+            step = Step(derived.changes, derived.before, self.indexes, derived=derived)
+            known = derived.sums[id(self)] = (self, self._step_sums(step))
+        return known[1]
 
     def write_sums(self, sums: Sums, writer: Writer) -> None:
         """Groups that are one key go together before any of them is added: a row that went and

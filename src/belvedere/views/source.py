@@ -76,18 +76,20 @@ class Step:
 class Derived:
     """The rows of indexes and auxiliary views that one step changes. Those of an auxiliary view are
     worked out once, however many others stand on it: without that, each one more in a chain of
-    them would double the work."""
+    them would double the work. `sums` holds what each view is changed by, beside the view's
+    maintainer."""
 
     def __init__(self, changes: Sequence[RowChange], before: Reader) -> None:
-        self._changes = changes
-        self._before = before
+        self.changes = changes
+        self.before = before
+        self.sums: dict[int, tuple[object, dict[Row, list[int]]]] = {}
         self._relations = frozenset([change.relation for change in changes])
         self._known: dict[int, tuple[Participant, list[Write]]] = {}
 
     def state(self, indexes: ParticipantsFor) -> Reader:
         """Tables, and what these derive from them, after the step."""
-        before = self._before
-        overlay: dict[bytes, bytes | None] = {change.key: change.new for change in self._changes}
+        before = self.before
+        overlay: dict[bytes, bytes | None] = {change.key: change.new for change in self.changes}
         for participant in indexes(before.catalog, self._relations):
             overlay.update(self._rows(participant))
         return OverlayReader(before, overlay, before.position, before.catalog)
@@ -95,14 +97,26 @@ class Derived:
     def _rows(self, participant: Participant) -> list[Write]:
         known = self._known.get(id(participant))
         if known is None:
-            writer = DerivedRows(self._before)
+            writer = DerivedRows(self.before)
             beside: _WritesBeside | None = getattr(participant, "writes_beside", None)
             if beside is not None:
-                beside(self._changes, self._before, writer, self)
+                beside(self.changes, self.before, writer, self)
             else:
-                participant.writes(self._changes, self._before, writer)
+                participant.writes(self.changes, self.before, writer)
             known = self._known[id(participant)] = (participant, writer.writes())
         return known[1]
+
+
+def derived_beside(changes: Sequence[RowChange], before: Reader, writer: Writer) -> Derived:
+    """What is derived in this step, the same for all participants of one commit."""
+    shared: dict[object, object] | None = getattr(writer, "shared", None)
+    known = None if shared is None else shared.get(Derived)
+    if isinstance(known, Derived) and known.changes is changes and known.before is before:
+        return known
+    made = Derived(changes, before)
+    if shared is not None:
+        shared[Derived] = made
+    return made
 
 
 _WritesBeside = Callable[[Sequence[RowChange], Reader, Writer, Derived], None]

@@ -445,13 +445,15 @@ def _all_alone(participants: Sequence[Participant], prefix: bytes) -> tuple[Alon
 
 
 class DerivedRows:
-    """The Writer of a commit: derived rows, later ones winning, sums added to what is stored."""
+    """The Writer of a commit: derived rows, later ones winning, sums added to what is stored.
+    `shared` is what participants work out for each other."""
 
-    __slots__ = ("_reader", "_rows")
+    __slots__ = ("_reader", "_rows", "shared")
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self._rows: dict[bytes, bytes | None] = {}
+        self.shared: dict[object, object] = {}
 
     def put(self, key: bytes, value: bytes) -> None:
         self._rows[key] = value

@@ -113,11 +113,13 @@ def stored(catalog: Catalog, key: bytes, row: Row | None) -> bytes | None:
 
 
 class RowWriter:
-    """What participants derive, as writes of cells: one for each row, later ones winning."""
+    """What participants derive, as writes of cells: one for each row, later ones winning.
+    `shared` is what participants work out for each other."""
 
-    __slots__ = ("_reader", "_rows", "_sums")
+    __slots__ = ("_reader", "_rows", "_sums", "shared")
 
     def __init__(self, reader: RowReader) -> None:
+        self.shared: dict[object, object] = {}
         self._reader = reader
         self._rows: dict[bytes, bytes | None] = {}
         self._sums: dict[bytes, tuple[bytes, tuple[int, ...]]] = {}
