@@ -51,6 +51,7 @@ class Node:
             )
         self.db._start_worker = lambda: None  # type: ignore[method-assign]
         self.session = Session(Shared(self.db))
+        self.session.execute("SET freshness = 'latest'")
 
     @property
     def commits(self) -> RowCommit:

@@ -59,6 +59,12 @@ _CLASSES: dict[str, type] = {
 
 
 def run_definition(session: Session, statement: Any) -> Result:
+    result = _run(session, statement)
+    session.transactions.did(session.host.position)
+    return result
+
+
+def _run(session: Session, statement: Any) -> Result:
     for notice in skipped(session.catalog, statement):
         tell(session, notice)
     match statement:

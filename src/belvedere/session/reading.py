@@ -5,9 +5,10 @@
     wait       the worker is at the view right now: let it end, then catch up with the little rest
     bypass     the definition is run over the base tables instead
 
-`session`, `latest` and a token want the transaction's position; '250 ms' bounds the age of the
-oldest commit that is not in the view, by the node's own samples (`views.lag`). A statement that
-reads anything beside one such view reads everything at one position, so the view is caught up then.
+`latest` and a token want the transaction's position; `session` what the session has written and
+read before, inside a transaction its snapshot; '250 ms' bounds the age of the oldest commit that is
+not in the view, by the node's own samples (`views.lag`). A statement that reads anything beside one
+such view reads everything at one position, so the view is caught up then.
 Where the view is not fresh enough the cheapest way is taken; EXPLAIN shows all of them.
 """
 
@@ -70,13 +71,17 @@ def decide(
     position: int,
     *,
     alone: bool,
+    seen: int | None = None,
 ) -> Decision:
     """`alone`: the statement reads nothing but these views, which are at one position, and its
-    transaction has written nothing."""
+    transaction has written nothing. `seen`: what the session has seen and done before, where that
+    is enough."""
     wanted: Freshness = session.freshness
     mark = min(marks.values())
     behind = max(0, position - mark)
     if wanted.kind is FreshnessKind.ANY or not behind:
+        return Decision(Way.READ, behind, {})
+    if wanted.kind is FreshnessKind.SESSION and alone and seen is not None and seen <= mark:
         return Decision(Way.READ, behind, {})
     age = None
     if wanted.kind is FreshnessKind.BOUNDED:
@@ -128,12 +133,17 @@ def ready_to_read(
     session.host.deferred.sample()
     marks = {view.id: required_position(transaction, view) for view in views}
     alone = _is_alone(entry, marks) and not transaction.changes
-    decision = decide(session, transaction.catalog, views, marks, transaction.position, alone=alone)
+    state, catalog = session.transactions, transaction.catalog
+    single = session.autocommit and not state.explicit and not entry.data.changes
+    seen = state.seen_before if single else None
+    decision = decide(session, catalog, views, marks, transaction.position, alone=alone, seen=seen)
     if decision.way is Way.BYPASS and entry.bypass is not None:
         return entry.bypass(session), transaction
     if decision.way is Way.READ and not transaction.changes:
         if decision.behind:
             _require_sound(session, views)
+        if seen is not None and session.freshness.kind is FreshnessKind.SESSION:
+            state.shown = max(seen, min(marks.values()))
         return entry, transaction
     return entry, session.host.with_pending(transaction, views)
 
@@ -191,8 +201,11 @@ def _now(session: Session, entry: Prepared) -> Decision | None:
         if any(catalog.get(view.id) is not view for view in entry.deferred):
             return None  # planned anew first
         marks = {view.id: required_position(reader, view) for view in entry.deferred}
-        alone = _is_alone(entry, marks)
-        return decide(session, catalog, entry.deferred, marks, reader.position, alone=alone)
+        alone, state = _is_alone(entry, marks), session.transactions
+        seen = state.seen if state.open is None and session.autocommit else None
+        return decide(
+            session, catalog, entry.deferred, marks, reader.position, alone=alone, seen=seen
+        )
 
 
 def _is_alone(entry: Prepared, marks: dict[int, int]) -> bool:

@@ -83,6 +83,11 @@ class TransactionState:
         """The same, before the open transaction."""
         return self.seen if self.open is None else self._before
 
+    def did(self, position: int) -> None:
+        """The session has changed something outside of a transaction, up to this position."""
+        if self.open is None:
+            self.position = max(self.position, position)
+
     @property
     def defaults_read_only(self) -> bool:
         return bool(self._settings.get("default_transaction_read_only"))
