@@ -22,6 +22,14 @@ DEFINITIONS = {
     "numbered": f"SELECT w, row_number() {PART}) AS r FROM items",
     "mixed": f"SELECT w, row_number() {PART}) AS r, rank() {PART}) AS k, lag(w) {PART}) AS l,"
     f" sum(w) {PART}) AS s, sum(w) {PART} ROWS 1 PRECEDING) AS t FROM items",
+    "ends": f"SELECT w, first_value(w) {PART}) AS a, last_value(w) {PART}) AS b,"
+    f" sum(w) {PART}) AS s FROM items",
+    "last_of": f"SELECT w, last_value(id) {PART} DESC) AS b FROM items",
+    "of_all": f"SELECT w, nth_value(w, 2) {PART} RANGE BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED"
+    f" FOLLOWING) AS n, last_value(w) {PART} GROUPS BETWEEN UNBOUNDED PRECEDING AND UNBOUNDED"
+    " FOLLOWING) AS b FROM items",
+    "unordered": "SELECT w, first_value(w) OVER (PARTITION BY g) AS a, last_value(w) OVER () AS b"
+    " FROM items",
     "all_numbered": "SELECT w, v, row_number() OVER () AS r FROM items",
     "listed": "SELECT g, string_agg(w::text, ',') AS s, count(*) AS n FROM items GROUP BY g",
     "in_order": "SELECT g, string_agg(w::text, ',' ORDER BY v) AS s FROM items GROUP BY g",

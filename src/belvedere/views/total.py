@@ -4,20 +4,24 @@ SQL leaves open which of several equal rows a LIMIT takes, which one DISTINCT ON
 row_number counts them, and in which order string_agg meets them. A view has one answer, so that the
 same rows always make the same view; whoever recomputes it has to be asked for the same one.
 
-Not decided: first_value, last_value and nth_value of peers in a frame by values.
+Not decided: nth_value of peers, and first_value and last_value where a frame by values neither
+begins at the first row nor ends at the current one or the last.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import NamedTuple
 
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.plan.frames import FrameMode
+from belvedere.plan.frames import Frame, FrameBound, FrameMode, FrameSide
 from belvedere.views.tree import all_keys
 
 _BY_ROW = frozenset(("row_number", "ntile", "lag", "lead"))
+_OF_ONE = frozenset(("first_value", "last_value", "nth_value"))
+_WHOLE = Frame(FrameMode.ROWS, end=FrameBound(FrameSide.UNBOUNDED_FOLLOWING))
 _IN_ORDER = frozenset(("string_agg", "json_agg", "json_object_agg", "array_agg"))
 
 
@@ -70,29 +74,46 @@ def _in_order(call: e.AggregateCall) -> bool:
     return call.function.name in _IN_ORDER and not call.distinct
 
 
+class _Form(NamedTuple):
+    """What a window function is over."""
+
+    partition: tuple[e.Expression, ...]
+    order: tuple[e.SortKey, ...]
+    frame: Frame
+
+
 def _window(node: n.Window) -> n.Node:
-    """Functions that count rows get a total order; those that compare peers keep theirs."""
-    by_row = [
-        i
-        for i, call in enumerate(node.calls)
-        if call.function.name in _BY_ROW or node.frame.mode is FrameMode.ROWS
-    ]
-    if not by_row:
-        return node
-    keys = node.order + all_keys(node.input.fields)
-    if len(by_row) == len(node.calls):
-        return replace(node, order=keys)
-    others = [i for i in range(len(node.calls)) if i not in by_row]
-    below = _only(node, others)
-    above = replace(_only(node, by_row), input=below, order=keys)
-    width, fields = len(node.input.fields), node.fields
-    made = [*range(width), *(width + i for i in (*others, *by_row))]
+    """Functions that count rows, or take one of them, get a total order; those that compare peers
+    keep theirs. Each form is a Window of its own, one above the other."""
+    forms = [_form(node, call) for call in node.calls]
+    if len(set(forms)) == 1:
+        return replace(
+            node, partition=forms[0].partition, order=forms[0].order, frame=forms[0].frame
+        )
+    below, made = node.input, list(range(len(node.input.fields)))
+    for form in dict.fromkeys(forms):
+        which = [i for i, one in enumerate(forms) if one == form]
+        calls, names = tuple(node.calls[i] for i in which), tuple(node.names[i] for i in which)
+        below = n.Window(below, form.partition, form.order, form.frame, calls, names)
+        made += [len(node.input.fields) + i for i in which]
     columns = tuple(
-        e.Column(made.index(i), field.type, field.name) for i, field in enumerate(fields)
+        e.Column(made.index(i), field.type, field.name) for i, field in enumerate(node.fields)
     )
-    return n.Project(above, columns, fields)
+    return n.Project(below, columns, node.fields)
 
 
-def _only(node: n.Window, which: list[int]) -> n.Window:
-    calls = tuple(node.calls[i] for i in which)
-    return replace(node, calls=calls, names=tuple(node.names[i] for i in which))
+def _form(node: n.Window, call: e.WindowCall) -> _Form:
+    name, frame, every = call.function.name, node.frame, all_keys(node.input.fields)
+    total = node.order + every
+    if name in _BY_ROW or frame.mode is FrameMode.ROWS:
+        return _Form(node.partition, total, frame)
+    from_start = frame.start.side is FrameSide.UNBOUNDED_PRECEDING and not frame.exclude
+    if name in _OF_ONE and from_start:
+        if frame.end.side is FrameSide.UNBOUNDED_FOLLOWING:
+            return _Form(node.partition, total, _WHOLE)
+        if frame.end.side is FrameSide.CURRENT_ROW and name == "first_value":
+            return _Form(node.partition, total, frame._replace(mode=FrameMode.ROWS))
+        if frame.end.side is FrameSide.CURRENT_ROW and name == "last_value":
+            peers = tuple(key.expression for key in node.order)
+            return _Form(node.partition + peers, every, _WHOLE)
+    return _Form(node.partition, node.order, frame)
