@@ -51,13 +51,16 @@ _NO_VERSIONS = Versions()
 def read_row(state: RowState, get: Get | Scan) -> Cells:
     """What a get or scan shows of one row."""
     found: list[Cell] = []
-    for column, versions in state:
-        if get.columns is not None and column not in get.columns:
+    columns, every = get.columns, get.all_versions
+    as_of = TIMESTAMP_MAX if get.as_of is None else get.as_of
+    for column, (cells, upto, exact) in state:
+        if columns is not None and column not in columns:
             continue
-        for timestamp, value in versions.visible(get.as_of):
-            found.append(Cell(column, timestamp, value))
-            if not get.all_versions:
-                break
+        for timestamp, value in cells:  # as Versions.visible says, without its generator
+            if upto < timestamp <= as_of and timestamp not in exact:
+                found.append(Cell(column, timestamp, value))
+                if not every:
+                    break
     return tuple(found)
 
 
