@@ -29,6 +29,9 @@ SCHEDULES = (
 )
 """Each whole, since a kill may leave out the one before it."""
 
+TIERS = ("python", "duckdb", "refill")
+"""Who works out the batches, in turn."""
+
 
 def create(store: Store) -> None:
     if store.db.catalog.find("t") is None:
@@ -51,6 +54,7 @@ def work(path: Path, acknowledged: Path) -> None:
     with acknowledged.open("a") as file:
         for number in range(first, first + ROWS):
             store.run(f"INSERT INTO t VALUES ({number}, {number % 7}, {number % 13})")
+            store.run(f"SET maintenance_tier = {TIERS[number // 4 % len(TIERS)]}")
             if number % 5 == 0:
                 store.run(f"UPDATE t SET g = {number % 3} WHERE id % 11 = {number % 11}")
             if number % 3 == 0:  # so that there are batches, however quick the rows come
