@@ -40,7 +40,9 @@ from belvedere.execution.spark.types import NotNative, to_values
 from belvedere.kv.rocksdb import RocksSortedFileWriter
 from belvedere.kv.rocksdb_settings import store_options
 from belvedere.pipeline.additions import SCHEMA, Recorder, encoded, recorded, view_of
+from belvedere.pipeline.bulk import Source
 from belvedere.pipeline.changed import linear_view
+from belvedere.pipeline.checkpoint import Checkpoint, checkpoint_at
 from belvedere.pipeline.exact import exact_sums
 from belvedere.pipeline.fill_job import Files, Job, begun, left_behind, record
 from belvedere.pipeline.inputs import (
@@ -85,6 +87,7 @@ class Inputs(NamedTuple):
     definitions: Definitions
     partitions: int
     directory: Path
+    copy: Checkpoint
     native: bool = True
 
 
@@ -128,8 +131,9 @@ def _filled(
     with begun(store) as directory:
         try:
             objects = encoded_catalog(store, lease)
-            inputs = Inputs(spark, store, views, lease, objects, definitions, parts, directory)
-            files = _made(inputs, progress)
+            with checkpoint_at(store, directory / "copy") as copy:
+                held = (objects, definitions, parts, directory, copy)
+                files = _made(Inputs(spark, store, views, lease, *held), progress)
         finally:
             with contextlib.suppress(Unavailable):  # the owner may be why it failed
                 store.release(lease)
@@ -192,7 +196,7 @@ def _made(inputs: Inputs, progress: Callable[[str], None]) -> list[tuple[int, st
 def _collected(inputs: Inputs) -> list[tuple[int, str, int]]:
     frames = Frames(inputs.spark, ENVIRONMENT, digits=not inputs.native)
     catalog = decoded_catalog(inputs.objects)
-    tables = Tables(frames, inputs.store, inputs.lease, catalog, inputs.partitions)
+    tables = Tables(frames, inputs.store, inputs.lease, catalog, inputs.partitions, inputs.copy)
     try:
         found = build(inputs, tables).collect()
     except FAILURES as error:
@@ -244,8 +248,7 @@ def _walked(inputs: Inputs, views: Sequence[int]) -> list[DataFrame]:
     """The state of views that take single rows, added up where their tables are read."""
     return table_sums(
         inputs.spark,
-        inputs.store,
-        inputs.lease,
+        Source(inputs.store, inputs.lease, inputs.copy),
         inputs.objects,
         inputs.definitions,
         views,

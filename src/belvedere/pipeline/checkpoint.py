@@ -69,7 +69,13 @@ def checkpoint(
     store: Store, owner: str, new_id: Callable[[], str] = lambda: secrets.token_hex(8)
 ) -> Iterator[Checkpoint]:
     """A checkpoint of the open store, gone at the end. `owner` names what its job may remove."""
-    directory = work_directory(store) / f"checkpoint-{owner}-{new_id()}"
+    with checkpoint_at(store, work_directory(store) / f"checkpoint-{owner}-{new_id()}") as made:
+        yield made
+
+
+@contextmanager
+def checkpoint_at(store: Store, directory: Path) -> Iterator[Checkpoint]:
+    """The same in this directory, which is on the file system of the store."""
     position = int(store.ask("backup", destination=str(directory)))
     try:
         yield Checkpoint(directory, position)

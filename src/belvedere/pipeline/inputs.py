@@ -14,13 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 
 from belvedere import failpoints
 from belvedere.catalog import model
-from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.catalog import Catalog, empty
 from belvedere.catalog.model import Table
 from belvedere.codec.arrow import arrow_type
 from belvedere.errors import Error
 from belvedere.execution.spark.frames import Frame, Frames, schema_of
 from belvedere.execution.spark.operators import Failed
 from belvedere.execution.spark.types import DIGITS, arrow_carrier, to_array
+from belvedere.pipeline.bulk import Source
+from belvedere.pipeline.checkpoint import Checkpoint
 from belvedere.pipeline.store import Lease, Relation, Split, Store
 from belvedere.plan import nodes as n
 from belvedere.types import Interval, Kind, SqlType
@@ -45,6 +47,12 @@ def encoded_catalog(store: Store, lease: Lease) -> tuple[bytes, ...]:
     return tuple(store.ask("catalog", **lease.arguments()))
 
 
+def catalog_of(table: bytes) -> Catalog:
+    """A table alone, for tasks that only read it."""
+    found = model.decode(table)
+    return empty().replaced({found.id: found})
+
+
 def decoded_catalog(objects: Sequence[bytes]) -> Catalog:
     decoded = [model.decode(data) for data in objects]
     return Catalog({item.id: item for item in decoded})
@@ -60,6 +68,7 @@ class Tables:
     lease: Lease
     catalog: Catalog
     partitions: int
+    copy: Checkpoint | None = None
     _kept: dict[int, tuple[tuple[int, ...], Frame]] = field(default_factory=dict)
 
     def share(self, wanted: dict[int, set[int]]) -> None:
@@ -94,7 +103,9 @@ class Tables:
             )
             splits = splits[:1]
         else:
-            step = ReadTable(self.store, wanted, self.lease, tuple(splits), types, names)
+            source = Source(self.store, self.lease, self.copy)
+            encoded = model.encode(table)
+            step = ReadTable(source, encoded, relation, wanted, tuple(splits), types, names)
         data = tasks(self.frames.spark, len(splits)).mapInArrow(step, schema_of(names, types))
         return Frame(data, names, types)
 
@@ -113,21 +124,25 @@ def numbers(batches: Batches) -> Iterator[int]:
 class ReadTable:
     """In a task: the rows of its key range, in carried columns."""
 
-    store: Store
+    source: Source
+    encoded: bytes
+    table: int
     relation: Relation
-    lease: Lease
     splits: tuple[Split, ...]
     types: Types
     names: tuple[str, ...]
 
     def __call__(self, batches: Batches) -> Batches:
+        catalog = catalog_of(self.encoded)
         for number in numbers(batches):
             if number >= len(self.splits):
                 continue
             if failpoints.armed:
                 failpoints.hit("fill.task")
             try:
-                for batch in self.store.scan(self.relation, self.lease, self.splits[number]):
+                for batch in self.source.scan(
+                    catalog, self.table, self.relation, self.splits[number]
+                ):
                     yield carried_batch(batch, self.types, self.names)
             except Error as error:
                 raise Failed(error) from None

@@ -7,25 +7,26 @@ a table are read and decoded once, however many views take them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 
 from belvedere import failpoints
 from belvedere.errors import Error
 from belvedere.execution.spark.operators import Failed
 from belvedere.pipeline.additions import SCHEMA, Recorder, encoded
+from belvedere.pipeline.bulk import Source
 from belvedere.pipeline.changed import added_up
 from belvedere.pipeline.inputs import Batches, Definitions, numbers, tasks, whole_table
-from belvedere.pipeline.ready import ready
-from belvedere.pipeline.store import Lease, Relation, Split, Store
+from belvedere.pipeline.ready import Ready, ready
+from belvedere.pipeline.store import Relation, Split
 
 
 def table_sums(
     spark: SparkSession,
-    store: Store,
-    lease: Lease,
+    source: Source,
     objects: tuple[bytes, ...],
     definitions: Definitions,
     views: Sequence[int],
@@ -36,8 +37,8 @@ def table_sums(
     found = []
     for table, rows in added_up(known, views)[1].items():
         relation = whole_table(known.catalog, table, rows.slots)
-        splits = tuple(store.splits(relation, lease, partitions))
-        step = TableSums(store, lease, objects, definitions, tuple(views), table, relation, splits)
+        splits = tuple(source.store.splits(relation, source.lease, partitions))
+        step = TableSums(source, objects, definitions, tuple(views), table, relation, splits)
         found.append(tasks(spark, len(splits)).mapInArrow(step, SCHEMA))
     return found
 
@@ -46,8 +47,7 @@ def table_sums(
 class TableSums:
     """In a task: what the rows of its key range add."""
 
-    store: Store
-    lease: Lease
+    source: Source
     objects: tuple[bytes, ...]
     definitions: Definitions
     views: tuple[int, ...]
@@ -65,10 +65,13 @@ class TableSums:
             adders, readers = added_up(known, self.views)
             recorder = Recorder()
             try:
-                for batch in self.store.scan(self.relation, self.lease, self.splits[number]):
+                for batch in self._rows(known, number):
                     readers[self.table].add(batch, batch.num_rows, 1)
                 for adder in adders:
                     adder.record(recorder)
             except Error as error:
                 raise Failed(error) from None
             yield from encoded(recorder.sums)
+
+    def _rows(self, known: Ready, number: int) -> Iterator[pa.RecordBatch]:
+        return self.source.scan(known.catalog, self.table, self.relation, self.splits[number])
