@@ -1,8 +1,8 @@
-"""Joins: hash join on equal keys, nested loop without keys, lateral, and index nested loop.
+"""Joins: hash and merge on equal keys, nested loop without keys, lateral, and index nested loop.
 
 A hash join builds on the right side, in memory, and streams the left; rows with a NULL key match
 nothing unless the key is null-safe. Right and full joins give the unmatched right rows at the end.
-A merge join is done as a hash join: below a few thousand rows it is the quicker one.
+Both sides of a merge join are scans in the order of its keys (`merges`).
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from belvedere.catalog.relation import compiled_table
 from belvedere.execution.direct.access import keys_of
 from belvedere.execution.direct.context import Bound, Context, key_text
 from belvedere.execution.direct.expressions import Writer
+from belvedere.execution.direct.merges import merged, merged_outer
 from belvedere.execution.direct.scans import FETCH_ROWS, Fetch, compile_fetch
 from belvedere.execution.direct.source import Source, tuple_source
 from belvedere.execution.run import Rows, Run
@@ -31,6 +32,8 @@ def compile_join(context: Context, node: n.Join) -> Rows:
         return _by_lookup(context, node, node.lookup)
     if node.lateral:
         return _lateral(context, node)
+    if node.method is n.JoinMethod.MERGE and _is_ordered(node.left) and _is_ordered(node.right):
+        return _merged(context, node)
     if node.keys:
         return _hashed(context, node)
     return _looped(context, node)
@@ -235,6 +238,34 @@ def _outer_hash(
         for at, row in enumerate(inner):
             if not matched[at]:
                 yield left_padding + row
+
+    return rows
+
+
+# -- merge -----------------------------------------------------------------------------------------
+
+
+def _is_ordered(node: n.Node) -> bool:
+    """Whether it is still what the optimizer chose, and has not been put in another's place."""
+    while isinstance(node, n.Project | n.Filter):
+        node = node.input
+    return isinstance(node, n.Scan) and node.access.ordered
+
+
+def _merged(context: Context, node: n.Join) -> Rows:
+    left_key = _join_key(context, [key.left for key in node.keys], node.keys)
+    right_key = _join_key(context, [key.right for key in node.keys], node.keys)
+    left, right = context.plan(node.left), context.plan(node.right)
+    residual = _residual(context, node.residual, len(node.left.fields))
+    outer = node.kind in (n.JoinKind.RIGHT, n.JoinKind.FULL)
+    emit = None if outer else _emit(node.kind, len(node.right.fields))
+
+    def rows(run: Run) -> Iterator[Row]:
+        keys = left_key(run), right_key(run)
+        test = None if residual is None else residual(run)
+        if emit is None:
+            return merged_outer(left(run), right(run), keys, node, test)
+        return merged(left(run), right(run), keys, emit, test)
 
     return rows
 

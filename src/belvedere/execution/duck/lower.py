@@ -274,6 +274,8 @@ class Lowering:
     # -- two inputs ---------------------------------------------------------------------------
 
     def join(self, node: n.Join, outer: Outer) -> Query:
+        if node.method is n.JoinMethod.MERGE:  # DuckDB does not need the order
+            node = replace(node, left=_in_any_order(node.left), right=_in_any_order(node.right))
         left = self.parts(self.query(node.left, outer))
         around = (left.places(), *outer) if node.lateral else outer
         found = self.query(node.right, around)
@@ -397,6 +399,14 @@ def _is_page(node: n.Sort | n.TopN | n.Limit) -> bool:
         return False
     few = isinstance(count, e.Literal) and count.value is not None and count.value <= PAGE_ROWS_MAX
     return few and scan.residual is None
+
+
+def _in_any_order(node: n.Node) -> n.Node:
+    if isinstance(node, n.Project | n.Filter):
+        return replace(node, input=_in_any_order(node.input))
+    if not isinstance(node, n.Scan):
+        return node
+    return replace(node, access=replace(node.access, ordered=False))
 
 
 def _is_one(node: n.Node) -> bool:

@@ -10,6 +10,7 @@ from belvedere.sql.rules.decorrelate import decorrelate
 from belvedere.sql.rules.extremes import extremes
 from belvedere.sql.rules.fold_constants import fail_constants, fold_constants
 from belvedere.sql.rules.inline_ctes import inline_ctes
+from belvedere.sql.rules.merge_joins import merge_joins
 from belvedere.sql.rules.order_by_key import order_by_key
 from belvedere.sql.rules.order_joins import order_joins
 from belvedere.sql.rules.prune_columns import prune_columns
@@ -32,6 +33,7 @@ RULES: tuple[Rule, ...] = (
     choose_joins,
     order_by_key,
     top_n,
+    merge_joins,
     simplify_projects,
 )
 

@@ -45,7 +45,7 @@ def _visit(node: n.Node, limit: float | None, context: Context) -> n.Node:
             return replace(node, input=_visit(node.input, limit, context))
         case n.Sort():
             inner = _visit(node.input, None, context)
-            ordered = _ordered(inner, node.keys, limit, context)
+            ordered = in_order(inner, node.keys, limit, context)
             return replace(node, input=inner) if ordered is None else ordered
         case _:
             return rebuild_inputs(node, lambda one: _visit(one, None, context))
@@ -57,7 +57,7 @@ def _limit(node: n.Limit) -> float:
     return 100.0
 
 
-def _ordered(
+def in_order(
     node: n.Node, keys: tuple[e.SortKey, ...], limit: float | None, context: Context
 ) -> n.Node | None:
     """The node with rows in this order, when a scan below can give it."""
@@ -70,12 +70,12 @@ def _ordered(
                 if not isinstance(key.expression, e.Column):
                     return None
                 inner_keys.append(replace(key, expression=node.expressions[key.expression.index]))
-            inner = _ordered(node.input, tuple(inner_keys), limit, context)
+            inner = in_order(node.input, tuple(inner_keys), limit, context)
             return None if inner is None else replace(node, input=inner)
         case n.Filter() if limit is None and _asks((node.condition,)):
             return None
         case n.Filter():
-            inner = _ordered(node.input, keys, limit, context)
+            inner = in_order(node.input, keys, limit, context)
             return None if inner is None else replace(node, input=inner)
         case n.Scan():
             return ordered_scan(node, keys, limit, context)
