@@ -1,6 +1,6 @@
 """All TPC-H queries give PostgreSQL's rows, to the last digit, in every tier.
 
-BELVEDERE_TPCH_LINES sets the size: 600000 is scale factor 0.1. PostgreSQL has indexes there, else its
+BELVEDERE_TPCH_LINES sets the size: 600000 is scale factor 0.1. PostgreSQL has indexes there, or its
 correlated sub-queries take hours.
 """
 
