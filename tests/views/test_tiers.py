@@ -195,11 +195,42 @@ def test_a_batch_that_is_large_and_yet_small_beside_its_table_is_added_up_by_duc
         made(store, {"sums": ALL["sums"]})
         large(store, 4 * FEW)
         store.run("REFRESH MATERIALIZED VIEW sums")
-        known = store.shared.size_of
+        known = store.db.keeper.tiers.rows_of
+        assert known(store.db.table("t").table.id) == 4 * FEW
         store.db.keeper.tiers.rows_of = lambda relation: 1000 * known(relation)
         store.run(f"UPDATE t SET v = v + 1, g = g + 1 WHERE id <= {3 * FEW}")
         store.run("REFRESH MATERIALIZED VIEW sums")
         assert last_batch(store, "sums").startswith(f"duckdb: {3 * FEW} changes: ")
+        assert all(store.verified().values())
+
+
+def test_a_table_of_too_many_rows_is_not_read_for_a_batch(small: None) -> None:
+    with opened() as store:
+        made(store, {name: ALL[name] for name in ("sums", "ends")})
+        large(store, 4 * FEW)
+        store.db.keeper.tiers.rows_of = lambda relation: tiers.ROWS_MAX + 1
+        for name, way in (("sums", "duckdb"), ("ends", "python")):
+            store.run(f"REFRESH MATERIALIZED VIEW {name}")
+            assert last_batch(store, name).startswith(f"{way}: ")
+            told = [row[0] for row in store.run(f"EXPLAIN MATERIALIZED VIEW {name}")]
+            assert not any("computed anew" in line for line in told)
+        assert all(store.verified().values())
+
+
+def test_a_view_with_many_rows_is_not_compared_as_a_whole_for_some(
+    small: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "SELECT t.id, p.kind FROM t LEFT JOIN p ON p.id = t.g"
+    with opened() as store:
+        made(store, {"rows": rows, "ends": ALL["ends"]})
+        large(store, 20 * FEW)
+        store.run("REFRESH MATERIALIZED VIEW rows", "REFRESH MATERIALIZED VIEW ends")
+        monkeypatch.setattr(tiers, "STATE_COUNTED_MAX", FEW)
+        monkeypatch.setattr(tiers, "COMPARED_S", 1e-4)
+        store.run(f"UPDATE t SET v = v + 1, g = g + 1 WHERE id <= {2 * FEW}")
+        store.run("REFRESH MATERIALIZED VIEW rows", "REFRESH MATERIALIZED VIEW ends")
+        assert last_batch(store, "rows").startswith("python: ")
+        assert last_batch(store, "ends").startswith("refill: ")
         assert all(store.verified().values())
 
 

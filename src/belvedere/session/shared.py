@@ -129,7 +129,7 @@ class Shared:
         self.answering: tuple[Rule, ...] = (by_index,)  # rules by which views answer queries
         self._published: tuple[object, Reader] | None = None
         self.table_statistics = TableStatistics(host, self.newest_reader)
-        host.keeper.tiers.attach(self.engine, self.size_of)
+        host.keeper.tiers.attach(self.engine, self._size_now)
 
     def _copies(self) -> Copies:
         from belvedere.execution.duck.copies import Budget, Copies  # heavy
@@ -151,6 +151,10 @@ class Shared:
     def size_of(self, relation: int) -> float:
         """About how many rows a table has."""
         return self.table_statistics.rows(relation)
+
+    def _size_now(self, relation: int) -> float:
+        """The same by a new sample: what is about to be read as a whole is worth one."""
+        return self.table_statistics.rows_now(relation)
 
     def estimator(self, catalog: Catalog) -> Callable[[Node], float]:
         context = Context(catalog, TEXTS, self.table_statistics)

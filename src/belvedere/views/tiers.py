@@ -17,7 +17,7 @@ from __future__ import annotations
 import enum
 import math
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
 
@@ -31,6 +31,12 @@ from belvedere.views.tree import Core, Recompute, Tree, Whole, inputs_of
 
 CHANGES_MIN = 5_000
 """Fewer changes are Python's, without a thought."""
+
+ROWS_MAX = 5_000_000
+"""So many rows of tables at most are read for a batch: DuckDB gets them as columns in memory."""
+
+STATE_COUNTED_MAX = 20_000
+"""A view with so many entries may have as many as its tables have rows: nobody counts on."""
 
 DECODE_S = 1e-6
 ROW_S, PARTNER_S, GROUPED_S, COMPARED_S = 1e-6, 1.5e-6, 0.4e-6, 4e-6
@@ -141,15 +147,23 @@ class Tiers:
         costs = {Way.PYTHON: count * _change_s(maintainer.tree)}
         if maintainer.large.sums and maintainer.takes_singly(changes):
             others = set(view.inputs) - {change.relation for change in changes[:1]}
-            rows = sum(map(self.rows_of, others)) if _has_partners(maintainer.tree) else 0
+            rows = self._rows(others) if _has_partners(maintainer.tree) else 0
             costs[Way.DUCKDB] = STATEMENT_S + (count + rows) * GROUPED_S
         if at_end:
             costs[Way.REFILL] = self._refill_s(view, maintainer)
-        return costs
+        return {way: cost for way, cost in costs.items() if cost < math.inf}
+
+    def _rows(self, relations: Iterable[int]) -> float:
+        """About how many rows these have; infinitely many, unless they are asked for, when they
+        are too many."""
+        rows = sum(map(self.rows_of, relations))
+        return rows if rows <= ROWS_MAX or self.wanted is not None else math.inf
 
     def _refill_s(self, view: View, maintainer: Maintainer) -> float:
-        rows = sum(map(self.rows_of, inputs_of(maintainer.tree)))
-        return STATEMENT_S + rows * GROUPED_S + self.rows_of(view.id) * COMPARED_S
+        rows, stored = self._rows(inputs_of(maintainer.tree)), self.rows_of(view.id)
+        if stored >= STATE_COUNTED_MAX:
+            stored = max(stored, rows)
+        return STATEMENT_S + rows * GROUPED_S + stored * COMPARED_S
 
     def explained(self, view: View, maintainer: Maintainer) -> str:
         """Who works out batches of a view, in a line."""
@@ -163,8 +177,9 @@ class Tiers:
             least = STATEMENT_S / max(_change_s(maintainer.tree) - GROUPED_S, 1e-9)
             parts.append(f"added up by DuckDB from about {max(CHANGES_MIN, least):.0f} changes on")
         whole = self.refills_from(view, maintainer)
-        parts.append(f"computed anew by DuckDB from about {whole:.0f} on")
-        return "batches: Python; " + ", ".join(parts)
+        if whole < math.inf:
+            parts.append(f"computed anew by DuckDB from about {whole:.0f} on")
+        return "; ".join(["batches: Python", *([", ".join(parts)] if parts else [])])
 
     # -- working out --------------------------------------------------------------------------
 
