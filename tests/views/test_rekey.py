@@ -21,7 +21,7 @@ from belvedere.errors import InvalidInput, Unsupported
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn import rows
 from belvedere.txn.border import LockRequest, RowChange
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.recovery import open_memory
 from belvedere.types import BIGINT, TEXT, Row
 from belvedere.views.rekey import RekeyParticipant, no_expressions

@@ -11,7 +11,7 @@ import pytest
 from belvedere.catalog.relation import CompiledTable
 from belvedere.errors import InvalidInput
 from belvedere.txn.border import Alone, RowChange, Rows
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.views.rekey import index_participants, no_expressions
 from tests.views.sql import Store, opened
 

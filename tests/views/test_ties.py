@@ -9,7 +9,7 @@ import pytest
 
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from tests.views.sql import Store, opened
 
 PART = "OVER (PARTITION BY g ORDER BY v"

@@ -18,6 +18,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable
 from functools import lru_cache
+from typing import Any
 
 from belvedere.codec.compile import compile_function
 from belvedere.errors import Corruption, InvalidInput
@@ -71,6 +72,25 @@ def adder(count: int) -> Adder:
     if count not in _adders:
         _adders[count] = _compile_adder(count)
     return _adders[count]
+
+
+def inlined(state: str, given: list[str], result: str, name: Callable[[Any], str]) -> list[str]:
+    """Lines of generated code that add to a state: they put the sum into `result`, or None when
+    `add` has to be asked. What is given as "0" stays as it is. `name` gives the text under which
+    they can use an object."""
+    count = len(given)
+    form, stored = _short_form(count), [f"s{i}" for i in range(count)]
+    sums = ", ".join(b if a == "0" else f"{b} + {a}" for b, a in zip(stored, given))
+    packed = f"{name(form.pack)}(0, {count}, length, {sums}) + {state}[{form.size}:]"
+    return [
+        f"{result} = None",
+        f"if {state} is not None and len({state}) >= {form.size}:",
+        f"    form, count, length, {', '.join(stored)} = {name(form.unpack_from)}({state})",
+        f"    if not form and count == {count} and s0 + {given[0]} > 0:",
+        f"        if len({state}) == {form.size} + length:",
+        f"            try: {result} = {packed}",
+        f"            except {name(struct.error)}: pass  # too large for eight bytes",
+    ]
 
 
 def _compile_adder(count: int) -> Adder:

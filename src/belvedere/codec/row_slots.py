@@ -73,6 +73,7 @@ _FIXED = {
 }
 
 
+PLAIN_LOAD = "{x}"
 TEXT_LOAD = "{x}.decode()"
 
 

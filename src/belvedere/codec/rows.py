@@ -16,7 +16,8 @@ missing values; a row with more slots is Corruption.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NoReturn
@@ -24,7 +25,7 @@ from typing import Any, NoReturn
 from belvedere.codec.compile import compile_function, indent
 from belvedere.codec.faults import DECODE_ERRORS, ENCODE_ERRORS, refuse
 from belvedere.codec.row_shape import Field, Shape, all_fields, shape_of, struct_of
-from belvedere.codec.row_slots import CONSTANTS, TEXT_LOAD, SlotCode, slot_code
+from belvedere.codec.row_slots import CONSTANTS, PLAIN_LOAD, TEXT_LOAD, SlotCode, slot_code
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.types import Row, SqlType
 
@@ -92,6 +93,27 @@ class RowLayout:
             self._projectors[indexes] = self._reader(indexes, bare=False)
         return self._projectors[indexes]
 
+    def inlined(
+        self, indexes: tuple[int, ...], row: str, result: str, name: Callable[[Any], str]
+    ) -> list[str]:
+        """Lines of generated code that put into `result` what the projector of these slots gives
+        for `row`: straight from the bytes where all are there and of fixed width. `name` gives the
+        text under which they can use an object."""
+        usual = f"{name(self.projector(indexes))}({row})"
+        codes = [self.codes[index] for index in indexes]
+        if not all(code.format is not None and code.load == PLAIN_LOAD for code in codes):
+            return [f"{result} = {usual}"]
+        shape, count = self.shape(len(self.slots)), len(self.slots)
+        fields = _needed_fields(shape, sorted(set(indexes)))
+        test = _null_test(shape, indexes)
+        unpack = name(struct_of(fields, None).unpack_from)
+        values = ", ".join(f"x{index}" for index in indexes)
+        return [
+            f"try: {', '.join(field.name for field in fields)} = {unpack}({row})",
+            f"except {name(struct.error)}: k = -1",
+            f"{result} = ({values},) if k == {count} and not ({test}) else {usual}",
+        ]
+
     def shape(self, count: int) -> Shape:
         """Where things are in a row that has the first `count` slots."""
         if count not in self._shapes:
@@ -124,13 +146,9 @@ class RowLayout:
         names = "".join(f"{field.name}, " for field in fields)
         lines = [f"{names}= unpack(row)", f"if k != {count}: return other(row)"]
         lines += _check_source(shape, self.codes[:count], needed)
-        masks: dict[str, int] = {}
-        for index in needed:
-            word, bit = shape.word_of(index)
-            masks[word.name] = masks.get(word.name, 0) | bit
         values = [self._load(shape, index) for index in indexes]
-        if masks:
-            test = " or ".join(f"{word} & {mask}" for word, mask in masks.items())
+        test = _null_test(shape, needed)
+        if test:
             whole = self._load_texts(shape, indexes, bare)
             lines += [f"if not ({test}):", *indent([*whole, f"return {_result(values, bare)}"])]
         nullable = [_or_null(shape, index, value) for index, value in zip(indexes, values)]
@@ -168,6 +186,15 @@ class RowLayout:
         before = shape.before[index]
         start = f"{shape.tail}" if before is None else f"{shape.tail} + {before.name}"
         return code.load.replace("{x}", f"row[{start}:{shape.tail} + e{index}]")
+
+
+def _null_test(shape: Shape, indexes: Iterable[int]) -> str:
+    """Text that is true where one of these slots is NULL."""
+    masks: dict[str, int] = {}
+    for index in indexes:
+        word, bit = shape.word_of(index)
+        masks[word.name] = masks.get(word.name, 0) | bit
+    return " or ".join(f"{word} & {mask}" for word, mask in masks.items())
 
 
 def _cut(shape: Shape, index: int) -> str:

@@ -24,7 +24,8 @@ from belvedere.codec.record import Record, decode_record
 from belvedere.errors import Corruption
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.border import Participant, ParticipantsFor, RowChange
-from belvedere.txn.commit.batch import DerivedRows, changed_catalog
+from belvedere.txn.commit.batch import changed_catalog
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.past import catalog_before, undone
 from belvedere.txn.history.readers import NewestReader
 from belvedere.txn.pieces import delete_log, pieces_of

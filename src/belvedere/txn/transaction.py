@@ -36,7 +36,7 @@ from belvedere.txn.border import (
     make,
     request_of,
 )
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.merge import merge_scan
 from belvedere.txn.locks import LockTable
 

@@ -24,7 +24,7 @@ from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_table
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.border import CommitProtocol, Get, Reader
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.views.additions import Nothing, Recorder, state_rows
 from belvedere.views.group import Keeps
 from belvedere.views.maintain import Maintainer

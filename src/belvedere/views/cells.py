@@ -27,7 +27,7 @@ from belvedere.codec.keys import KeyCodec
 from belvedere.errors import Corruption, InvalidInput, Unsupported
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.border import ChangeLog, LockRequest, Participant, Reader, RowChange, Writer
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.row import cells
 from belvedere.txn.row.layout import RowWrite
 from belvedere.txn.row.protocol import RowCommit

@@ -34,7 +34,7 @@ from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.views.stream import stream_writes
 from belvedere.views.watermarks import views_of, watermark, watermark_write
 

@@ -13,40 +13,52 @@ from belvedere.plan import transform
 from belvedere.views.core import Expressions
 from belvedere.views.linear import Group, Linear
 
+ONE = "1"  # of a row, whatever is in it
+
 
 def entry_text(
     source: Source, texts: Texts, group: Group | None, columns: Expressions | None
 ) -> str:
-    """Text of (stored columns, amounts). `columns` are what the group's expressions are over, given
-    over the row that `texts` knows; None: they are over that row itself."""
+    """Text of (stored columns, amounts)."""
+    stored, amounts = entry_parts(source, texts, group, columns)
+    return f"{stored}, {tuple_source(amounts)}"
+
+
+def entry_parts(
+    source: Source, texts: Texts, group: Group | None, columns: Expressions | None
+) -> tuple[str, list[str]]:
+    """Text of the stored columns, and of the amounts, some of them several at once with a star.
+    `columns` are what the group's expressions are over, given over the row that `texts` knows;
+    None: they are over that row itself."""
     if group is None:
         assert columns is not None
-        return f"{tuple_source(map(texts.value, columns))}, (1,)"
+        return tuple_source(map(texts.value, columns)), [ONE]
 
     def placed(expression: e.Expression) -> e.Expression:
         if columns is None:
             return expression
         return transform.map_columns(expression, lambda column: columns[column.index])
 
-    amounts = ["1"]
+    amounts = [ONE]
     for call, keep in zip(group.calls, group.keeps, strict=True):
         value = texts.value(placed(call.arguments[0])) if call.arguments else "True"
         condition = None if call.filter is None else texts.truth(placed(call.filter))
-        amounts.append(_amounts(source, keep, value, condition, whole=not call.arguments))
-    stored = tuple_source(texts.value(placed(one)) for one in group.groups)
-    return f"{stored}, {tuple_source(amounts)}"
+        amounts += _amounts(source, keep, value, condition, whole=not call.arguments)
+    return tuple_source(texts.value(placed(one)) for one in group.groups), amounts
 
 
-def _amounts(source: Source, keep: Linear, value: str, condition: str | None, whole: bool) -> str:
+def _amounts(
+    source: Source, keep: Linear, value: str, condition: str | None, whole: bool
+) -> list[str]:
     if condition is not None:
         given = f"{source.constant(keep.amounts, 'amounts')}({value})"
         nothing = source.constant(keep.amounts(None), "nothing")
-        return f"*({given} if {condition} else {nothing})"
+        return [f"*({given} if {condition} else {nothing})"]
     if keep.form == "count" and whole:
-        return "1"
+        return [ONE]
     held = source.temporary()  # Python warns of a constant that is asked whether it is None
     if keep.form == "count":
-        return f"(0 if ({held} := {value}) is None else 1)"
+        return [f"(0 if ({held} := {value}) is None else 1)"]
     if keep.form == "integers":
-        return f"(0 if ({held} := {value}) is None else 1), ({held} or 0)"
-    return f"*{source.constant(keep.amounts, 'amounts')}({value})"
+        return [f"(0 if ({held} := {value}) is None else 1)", f"({held} or 0)"]
+    return [f"*{source.constant(keep.amounts, 'amounts')}({value})"]

@@ -24,7 +24,7 @@ from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.txn.border import ChangeLog, CommitProtocol, Participant, ParticipantsFor, Reader
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.views.additions import Nothing, differences
 from belvedere.views.auxiliary import Auxiliary
 from belvedere.views.compile import Compiled, compile_auxiliary, compile_view

@@ -11,7 +11,7 @@ from collections.abc import Collection, Sequence
 from belvedere.catalog.model import Maintenance, View
 from belvedere.errors import Unavailable
 from belvedere.txn.border import ChangeLog, Reader, RowChange
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.transaction import Transaction
 from belvedere.views.group import Keeps

@@ -22,6 +22,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec import keyspace
 from belvedere.codec.compile import indent
+from belvedere.codec.rows import RowLayout
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.direct.expressions import Writer as Texts
 from belvedere.execution.direct.source import Source
@@ -60,6 +61,8 @@ class Leg:
     that no other row adds the same."""
 
     project: Callable[[bytes], Row]
+    layout: RowLayout
+    slots: tuple[int, ...]
     entry: Callable[[Row, Get], Entry | None]
     disguised: bool
     steps: tuple[Step, ...]
@@ -160,12 +163,13 @@ def _leg(catalog: Catalog, leaf: Leaf, plan: n.Node, group: Group | None, only: 
     chain = _chain(plan.input) if isinstance(plan, n.Project) else None
     if chain is None or not isinstance(plan, n.Project):
         return None
-    project = compiled_table(catalog, leaf.relation).layout.projector(leaf.slots)
+    layout = compiled_table(catalog, leaf.relation).layout
+    project = layout.projector(leaf.slots)
     entry = _compiled(catalog, chain, plan, group)
     disguised = looks_different(leaf.fields)
     held = {leaf.slots[c.index] for c in plan.expressions if _is_of(c, leaf)}
     sole = only and group is None and held.issuperset(catalog.table(leaf.relation).primary_key)
-    return Leg(project, entry, disguised, tuple(chain), plan.expressions, sole)
+    return Leg(project, layout, leaf.slots, entry, disguised, tuple(chain), plan.expressions, sole)
 
 
 def _is_of(expression: e.Expression, leaf: Leaf) -> TypeGuard[e.Column]:

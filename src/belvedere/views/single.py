@@ -6,10 +6,10 @@ amounts of both sides of an update become one straight-line function over bytes.
 
     UPDATE of one row, SELECT g, count(*), sum(v) ... GROUP BY g
 
-    a0, b0 = project(old), project(new)            the columns the view uses; the same: done
-    ag, aa = (a0[0],), (1, 1, 1, a0[1])            what the old row added
-    bg, ba = (b0[0],), (1, 1, 1, b0[1])            what the new one adds
-    ag == bg: one addition of ba - aa              else both
+    a0, b0 = slots of old, of new                  the columns the view uses; the same: done
+    ag, am3 = (a0[0],), a0[1]                      what the old row added, but for 1 each
+    bg, bm3 = (b0[0],), b0[1]                      what the new one adds
+    ag == bg: one addition of bm3 - am3            else both
 
 It gives what the generic way gives (`Maintainer.writes` through sums). A partner with the same key
 is read once for both sides; a payload is made for a row of the state that is new, and only then; a
@@ -18,15 +18,17 @@ row that holds the key of the changed one is not read at all.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import CompiledView, compiled_table
 from belvedere.codec import accumulator
 from belvedere.codec.compile import indent
 from belvedere.execution.direct.expressions import Writer as Texts
-from belvedere.execution.direct.source import Source
+from belvedere.execution.direct.source import Source, tuple_source
 from belvedere.plan import access as paths
 from belvedere.txn.border import Alone
-from belvedere.views.entry import entry_text
+from belvedere.views.entry import ONE, entry_parts
 from belvedere.views.linear import Group
 from belvedere.views.quick import Leg, Step, step_texts
 from belvedere.views.source import nothing_run
@@ -35,17 +37,19 @@ from belvedere.views.source import nothing_run
 def single_function(catalog: Catalog, leg: Leg, group: Group | None, stored: CompiledView) -> Alone:
     """What a change of one row of the leg's table, all by itself, does to the stored rows."""
     source = Source()
-    project = source.constant(leg.project, "project")
+    went = leg.layout.inlined(leg.slots, "old", "a0", source.constant)
+    came = leg.layout.inlined(leg.slots, "new", "b0", source.constant)
     same = "a0 == b0 and repr(a0) == repr(b0)" if leg.disguised else "a0 == b0"
     fetched = [i for i, step in enumerate(leg.steps) if step.scan is not None]
     lines = ["ag = bg = None", *[f"ak{i} = av{i} = None" for i in fetched]]
     lines += ["if old is not None:"]
-    lines += indent([f"a0 = {project}(old)", "if new is not None:"])
-    lines += indent([f"b0 = {project}(new)", f"if {same}: return"], 2)
+    lines += indent([*went, "if new is not None:"])
+    lines += indent([*came, f"if {same}: return"], 2)
     lines += indent(_side(catalog, source, leg, group, "a"))
-    lines += ["if new is not None:", f"    if old is None: b0 = {project}(new)"]
+    lines += ["if new is not None:", "    if old is None:", *indent(came, 2)]
     lines += indent(_side(catalog, source, leg, group, "b"))
-    lines += _replaced(source, stored) if leg.sole else _additions(source, stored)
+    names = _names(source, leg, group, catalog, stored.view.amounts)
+    lines += _replaced(source, stored, names) if leg.sole else _additions(source, stored, names)
     body = ["def alone(old, new, get, rows):", *indent(lines), "return alone"]
     function: Alone = source.function("bind", body)(nothing_run())
     return function
@@ -62,8 +66,39 @@ def _side(catalog: Catalog, source: Source, leg: Leg, group: Group | None, side:
         texts.row = "(" + " + ".join(f"{side}{i}" for i in range(number + 1)) + ")"
         if step.condition is not None:
             lines += [f"if not {texts.truth(step.condition)}: break"]
-    lines += [f"{side}g, {side}a = {entry_text(source, texts, group, leg.columns)}", "break"]
-    return ["while True:", *indent(lines)]
+    kept, amounts = entry_parts(source, texts, group, leg.columns)
+    entry = [f"{side}g = {kept}", *_amounts(amounts, side)]
+    return ["while True:", *indent([*lines, *entry, "break"])] if lines else entry
+
+
+def _amounts(amounts: list[str], side: str) -> list[str]:
+    """Lines that set the amounts of a side: each by its own name, but for those of every row."""
+    if any(text.startswith("*") for text in amounts):
+        return [f"{side}a = {tuple_source(amounts)}"]
+    return [f"{side}m{i} = {text}" for i, text in enumerate(amounts) if text != ONE]
+
+
+class _Names(NamedTuple):
+    """How generated code names the amounts of both sides."""
+
+    unpacked: dict[str, list[str]]  # by side, what makes single names of a tuple, if it is one
+    names: dict[str, list[str]]
+
+    def given(self, side: str) -> str:
+        return "(" + ", ".join(self.names[side]) + ",)"
+
+
+def _names(source: Source, leg: Leg, group: Group | None, catalog: Catalog, width: int) -> _Names:
+    texts = step_texts(Source(), catalog, leg.steps, "a")
+    _, amounts = entry_parts(Source(), texts, group, leg.columns)
+    if any(text.startswith("*") for text in amounts):
+        names = {side: [f"{side}m{i}" for i in range(width)] for side in "ab"}
+        return _Names({s: [f"{', '.join(names[s])}, = {s}a"] for s in "ab"}, names)
+    names = {
+        side: [ONE if text == ONE else f"{side}m{i}" for i, text in enumerate(amounts)]
+        for side in "ab"
+    }
+    return _Names({"a": [], "b": []}, names)
 
 
 def _fetch(
@@ -88,7 +123,7 @@ def _fetch(
     return [*lines, f"if {key} == ak{number}:", *indent(known), "else:", *indent(found)]
 
 
-def _replaced(source: Source, stored: CompiledView) -> list[str]:
+def _replaced(source: Source, stored: CompiledView, names: _Names) -> list[str]:
     """Lines for a row of the state that one row of the table makes and no other: it is there once
     or not at all, so that it is written without a look at it."""
     encode_key = source.constant(stored.key.encode, "encode_key")
@@ -99,31 +134,47 @@ def _replaced(source: Source, stored: CompiledView) -> list[str]:
         "if bg is not None:",
         f"    other = {encode_key}(bg)",
         "    if other == key: return",
-        f"    rows[other] = {add}(None, {encode_row}(bg), ba)",
+        *indent(names.unpacked["b"]),
+        f"    rows[other] = {add}(None, {encode_row}(bg), {names.given('b')})",
         "if key is not None: rows[key] = None",
     ]
 
 
-def _additions(source: Source, stored: CompiledView) -> list[str]:
+def _additions(source: Source, stored: CompiledView, names: _Names) -> list[str]:
     """Lines that add what went and what came: of one row of the state it is one addition, so that
     the row is not gone in between."""
-    width = stored.view.amounts
-    went, came = ([f"{side}{i}" for i in range(width)] for side in "mn")
     encode_key = source.constant(stored.key.encode, "encode_key")
-    given = ", ".join
-    unpack_went, unpack_came = f"{given(went)}, = aa", f"{given(came)}, = ba"
-    minus = "(" + given(f"-{m}" for m in went) + ",)"
-    lines = ["if ag is None:", "    if bg is None: return"]
-    lines += indent([f"key = {encode_key}(bg)", *_add(source, stored, "bg", "ba"), "return"])
-    lines += [f"key = {encode_key}(ag)", unpack_went, "if bg is not None:"]
+    came = _add(source, stored, "bg", names.given("b"))
+    minus = "(" + ", ".join(f"-{name}" for name in names.names["a"]) + ",)"
+    lines = ["if bg is not None:", *indent(names.unpacked["b"])] if names.unpacked["b"] else []
+    lines += ["if ag is None:", "    if bg is None: return"]
+    lines += indent([f"key = {encode_key}(bg)", *came, "return"])
+    lines += [f"key = {encode_key}(ag)", *names.unpacked["a"], "if bg is not None:"]
     lines += indent([f"other = key if ag == bg else {encode_key}(bg)", "if other == key:"])
-    net = [f"{m} = {n} - {m}" for m, n in zip(went, came)]
-    both = [unpack_came, *net, f"if {' or '.join(went)}:"]
-    both += indent(_add(source, stored, "ag", "(" + given(went) + ",)"))
-    lines += indent([*both, "return"], 2)
+    lines += indent([*_both(source, stored, names), "return"], 2)
     lines += _add(source, stored, "ag", minus)
     lines += ["if bg is not None:", "    key = other"]
-    return [*lines, *indent(_add(source, stored, "bg", "ba"))]
+    return [*lines, *indent(came)]
+
+
+def _both(source: Source, stored: CompiledView, names: _Names) -> list[str]:
+    """Lines for the most frequent case, an update that stays in its group: the difference."""
+    pairs = list(zip(names.names["a"], names.names["b"]))
+    net = ["0" if a == b == ONE else f"d{i}" for i, (a, b) in enumerate(pairs)]
+    changed = [name for name in net if name != "0"]
+    if not changed:
+        return []
+    lines = [f"{d} = {b} - {a}" for d, (a, b) in zip(net, pairs) if d != "0"]
+    add = source.constant(accumulator.adder(stored.view.amounts), "add")
+    encode_row = source.constant(stored.payload.encode, "encode_row")
+    payload = f"{encode_row}(ag) if state is None else b''"
+    return [
+        *lines,
+        f"if {' or '.join(changed)}:",
+        "    state = rows[key] if key in rows else get(key)",
+        *indent(accumulator.inlined("state", net, "total", source.constant)),
+        f"    rows[key] = total or {add}(state, {payload}, ({', '.join(net)},))",
+    ]
 
 
 def _add(source: Source, stored: CompiledView, group: str, amounts: str) -> list[str]:

@@ -23,7 +23,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field
 from belvedere.plan.functions.function import Environment
 from belvedere.txn.border import Participant, ParticipantsFor, Reader, RowChange, Writer
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.readers import NewestReader, OverlayReader
 from belvedere.types import Row
 from belvedere.views.core import Expressions

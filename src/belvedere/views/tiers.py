@@ -24,7 +24,7 @@ from typing import NamedTuple
 from belvedere.catalog.model import View
 from belvedere.execution.duck.engine import DuckEngine
 from belvedere.txn.border import Reader, RowChange
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.views.additions import Nothing, Recorder, differences
 from belvedere.views.maintain import Maintainer
 from belvedere.views.tree import Core, Recompute, Tree, Whole, inputs_of

@@ -15,7 +15,7 @@ from belvedere.catalog.relation import CompiledView, compiled_view
 from belvedere.codec import accumulator
 from belvedere.errors import InvalidInput
 from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Writer
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
 from belvedere.types import Row
 from belvedere.views.stream import Noted

@@ -33,7 +33,7 @@ from belvedere.session.session import Session
 from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
 from belvedere.txn.border import Reader
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.views.keep import Nothing
 from tests.properties.views.bags import Bag, Overflow, bag, exact_bag
 from tests.properties.views.histories import Case, Step

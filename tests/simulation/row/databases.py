@@ -26,7 +26,7 @@ from belvedere.errors import Corruption, InvalidInput, Retry, Unavailable
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
 from belvedere.session.views import bind_definition
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.row import advance, sweep
 from belvedere.txn.row.engine import Cells
 from belvedere.txn.row.node import Settings

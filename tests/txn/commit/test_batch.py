@@ -17,7 +17,7 @@ from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn.border import SERIALIZABLE, LockRequest, Reader, RowChange, Writer
-from belvedere.txn.commit.batch import DerivedRows
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.recovery import open_memory
 from tests.txn.shop import create_shop, delete, get, insert, key_space, put, scan, table, update
 

@@ -24,6 +24,7 @@ from belvedere.execution.run import Rows
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.functions.function import Function
+from belvedere.plan.functions.integers import SIGNS
 from belvedere.types import SqlType
 
 CompilePlan = Callable[[n.Node], Rows]
@@ -194,6 +195,12 @@ class Writer:
         template = _INLINE.get(form)
         if template is not None:
             return template.format(*arguments)
+        sign = SIGNS.get(form)
+        if sign is not None and all(one.isidentifier() or one.isdigit() for one in arguments):
+            left, right = arguments
+            held, other = self.source.temporary(), self.source.constant(form, "f")
+            inside = f"{sign.low} <= ({held} := {left} {sign.text} {right}) <= {sign.high}"
+            return f"({held} if {inside} else {other}({left}, {right}))"
         if function.environment:
             arguments = [self.source.environment(), *arguments]
         return f"{self.source.constant(form, 'f')}({', '.join(arguments)})"

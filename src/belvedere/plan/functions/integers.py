@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple
 
 from belvedere.plan.functions.function import UDF, Function, scalar
 from belvedere.plan.values.failures import division_by_zero, out_of_range
@@ -24,6 +25,17 @@ Binary = Callable[[int, int], int]
 Unary = Callable[[int], int]
 
 
+class Sign(NamedTuple):
+    """A function that is an operator of Python where the result is in range."""
+
+    text: str
+    low: int
+    high: int
+
+
+SIGNS: dict[Callable[..., object], Sign] = {}
+
+
 def _add(kind: str, high: int) -> Binary:
     low = -high - 1
 
@@ -33,6 +45,7 @@ def _add(kind: str, high: int) -> Binary:
             return result
         raise out_of_range(kind)
 
+    SIGNS[add] = Sign("+", low, high)
     return add
 
 
@@ -45,6 +58,7 @@ def _subtract(kind: str, high: int) -> Binary:
             return result
         raise out_of_range(kind)
 
+    SIGNS[subtract] = Sign("-", low, high)
     return subtract
 
 
@@ -57,6 +71,7 @@ def _multiply(kind: str, high: int) -> Binary:
             return result
         raise out_of_range(kind)
 
+    SIGNS[multiply] = Sign("*", low, high)
     return multiply
 
 

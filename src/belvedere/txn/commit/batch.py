@@ -22,14 +22,16 @@ from typing import Any, NamedTuple
 from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
-from belvedere.codec import accumulator, keyspace
+from belvedere.codec import keyspace
 from belvedere.codec.record import encode_hashed, encode_single
 from belvedere.config import Config
 from belvedere.errors import Corruption, Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
+from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn.border import (
     Alone,
     Committed,
+    Get,
     Intent,
     Participant,
     ParticipantsFor,
@@ -40,6 +42,7 @@ from belvedere.txn.border import (
     Snapshot,
     make,
 )
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.commit.group import GroupSync, unknown_outcome
 from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.history.readers import NewestReader, OverlayReader, SnapshotReader
@@ -64,6 +67,7 @@ class _Deriving(NamedTuple):
 
 
 NOBODY = _Deriving((), (), None)
+NO_ROWS: Rows = {}  # never added to
 
 
 class BatchCommit:
@@ -83,6 +87,8 @@ class BatchCommit:
         self._store = store
         self._visibility = visibility
         self._undo = visibility.undo.entries
+        self._bare_get: Get = store.bare_get if isinstance(store, RocksStore) else store.get
+        self._failed = store.failed if isinstance(store, RocksStore) else _as_it_is
         self._clock_us = clock_us
         self._participants_for = participants_for
         self._housekeeping = housekeeping
@@ -203,7 +209,7 @@ class BatchCommit:
             if failpoints.armed:
                 failpoints.hit("maintain.before_write")
             successor = last._replace(batch=last.batch + 1)
-            self._write(batch, successor, (), batch, 0)
+            self._write(batch, successor, (), dict(batch), 0)
             if failpoints.armed:
                 failpoints.hit("maintain.after_write")
         finally:
@@ -283,10 +289,17 @@ class BatchCommit:
         deriving: Any = catalog.memo.get(prefixes)
         if deriving is None:
             deriving = self._deriving(catalog, prefixes)
-        derived: Sequence[Write] = ()
+        derived = NO_ROWS
         if deriving is not NOBODY:
-            derived = self._derive(deriving, changes, catalog)
-            batch += derived
+            derived = {}
+            alone = deriving[2]
+            if alone is not None and not failpoints.armed:
+                self._derive_alone(alone, changes[0], derived)
+            else:
+                derived = self._derive(deriving, changes, catalog)
+            if deriving[1]:
+                self._check(deriving, changes, derived, catalog)
+            batch += derived.items()
         successor = make(Snapshot, (batch_number, position, catalog, digest))
         if catalog is not before:
             self._write_schema(batch, successor, changes, derived)
@@ -304,7 +317,7 @@ class BatchCommit:
         batch: Sequence[Write],
         successor: Snapshot,
         changes: Sequence[RowChange],
-        derived: Sequence[Write],
+        derived: Rows,
     ) -> None:
         if failpoints.armed and failpoints.planted("catalog_before_data"):
             # A planted bug: readers plan with a catalog whose data is not written yet.
@@ -372,38 +385,47 @@ class BatchCommit:
             ):
                 raise _conflict(self.newest.position, "a table it wrote was redefined")
 
+    def _derive_alone(self, alone: Sequence[Alone], change: RowChange, derived: Rows) -> None:
+        """For a commit of one row. It gets from the store with no frame in between."""
+        _, old, new, _ = change
+        get = self._bare_get
+        try:
+            for derive in alone:
+                derive(old, new, get, derived)
+        except Exception as error:
+            if type(error) is not Exception:  # the store's own are that bare
+                raise
+            raise self._failed(error) from error
+
     def _derive(
         self, deriving: _Deriving, changes: tuple[RowChange, ...], catalog: Catalog
-    ) -> list[Write]:
-        participants, checking, alone = deriving
-        if alone is not None and not failpoints.armed:
-            _, old, new, _ = changes[0]
-            rows: Rows = {}
-            get = self._store.get
-            for derive in alone:
-                derive(old, new, get, rows)
-            derived = list(rows.items())
-        else:
-            before = NewestReader(self._store, self.newest.position, catalog)
-            writer = DerivedRows(before)
-            for participant in participants:
-                participant.writes(changes, before, writer)
-            derived = writer.writes()
-        if checking:
-            before = NewestReader(self._store, self.newest.position, catalog)
-            overlay = {change.key: change.new for change in changes}
-            overlay.update(derived)
-            after = OverlayReader(before, overlay, before.position + 1, catalog)
-            for participant in checking:
-                participant.check(changes, after)
-        return derived
+    ) -> Rows:
+        before = NewestReader(self._store, self.newest.position, catalog)
+        writer = DerivedRows(before)
+        for participant in deriving.participants:
+            participant.writes(changes, before, writer)
+        return writer.rows
+
+    def _check(
+        self,
+        deriving: _Deriving,
+        changes: tuple[RowChange, ...],
+        derived: Rows,
+        catalog: Catalog,
+    ) -> None:
+        before = NewestReader(self._store, self.newest.position, catalog)
+        overlay = {change.key: change.new for change in changes}
+        overlay.update(derived)
+        after = OverlayReader(before, overlay, before.position + 1, catalog)
+        for participant in deriving.checking:
+            participant.check(changes, after)
 
     def _write(
         self,
         batch: Sequence[Write],
         successor: Snapshot,
         changes: Sequence[RowChange],
-        derived: Sequence[Write],
+        derived: Rows,
         own: int,
     ) -> None:
         try:
@@ -434,6 +456,10 @@ class BatchCommit:
             return True
 
 
+def _as_it_is(error: Exception) -> Exception:
+    return error
+
+
 def _all_alone(participants: Sequence[Participant], prefix: bytes) -> tuple[Alone, ...] | None:
     found = []
     for participant in participants:
@@ -442,32 +468,6 @@ def _all_alone(participants: Sequence[Participant], prefix: bytes) -> tuple[Alon
             return None
         found.append(short)
     return tuple(found)
-
-
-class DerivedRows:
-    """The Writer of a commit: derived rows, later ones winning, sums added to what is stored.
-    `shared` is what participants work out for each other."""
-
-    __slots__ = ("_reader", "_rows", "shared")
-
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self._rows: dict[bytes, bytes | None] = {}
-        self.shared: dict[object, object] = {}
-
-    def put(self, key: bytes, value: bytes) -> None:
-        self._rows[key] = value
-
-    def delete(self, key: bytes) -> None:
-        self._rows[key] = None
-
-    def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
-        rows = self._rows
-        stored = rows[key] if key in rows else self._reader.get(key)
-        rows[key] = accumulator.add(stored, payload, amounts)
-
-    def writes(self) -> list[Write]:
-        return list(self._rows.items())
 
 
 def changed_catalog(catalog: Catalog, changes: Sequence[RowChange]) -> Catalog:

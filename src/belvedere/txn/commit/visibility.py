@@ -18,7 +18,7 @@ from collections.abc import Sequence
 from belvedere import failpoints
 from belvedere.errors import InvalidInput
 from belvedere.kv.batch import BatchStore, Write
-from belvedere.txn.border import RowChange, Snapshot
+from belvedere.txn.border import RowChange, Rows, Snapshot
 from belvedere.txn.history.readers import SnapshotReader
 from belvedere.txn.history.undo import UndoIndex
 
@@ -86,7 +86,7 @@ class Visibility:
         batch: Sequence[Write],
         successor: Snapshot,
         changes: Sequence[RowChange],
-        derived: Sequence[Write],
+        derived: Rows,
         own: int,
     ) -> None:
         """Write a batch, made of changes and derived rows, that makes `successor` the newest
@@ -112,7 +112,7 @@ class Visibility:
         batch: Sequence[Write],
         successor: Snapshot,
         changes: Sequence[RowChange],
-        derived: Sequence[Write],
+        derived: Rows,
     ) -> None:
         self.undo.publish(successor.batch, successor.position, self._images(changes, derived))
         try:
@@ -124,12 +124,12 @@ class Visibility:
             raise
 
     def _images(
-        self, changes: Sequence[RowChange], derived: Sequence[Write]
+        self, changes: Sequence[RowChange], derived: Rows
     ) -> list[tuple[bytes, bytes | None]]:
         """Old values of the keys about to be written."""
         images = [(key, old) for key, old, _, _ in changes]
         if derived:
-            keys = [key for key, _ in derived]
+            keys = list(derived)
             images += zip(keys, self.store.multi_get(keys), strict=True)
         return images
 
@@ -138,7 +138,7 @@ class Visibility:
         batch: Sequence[Write],
         successor: Snapshot,
         changes: Sequence[RowChange],
-        derived: Sequence[Write],
+        derived: Rows,
     ) -> None:
         skipped = failpoints.planted("undo_skipped")
         late = failpoints.planted("undo_after_write")
