@@ -1,4 +1,4 @@
-"""`belvedere pipeline backfill | maintain | verify`, as a person calls them."""
+"""`belvedere pipeline backfill | maintain | verify | explain`, as a person calls them."""
 
 from __future__ import annotations
 
@@ -47,6 +47,9 @@ def test_backfill_maintain_and_verify_one_after_the_other(
         "CREATE MATERIALIZED VIEW v WITH (maintenance = 'deferred', max_lag = '3600 s',"
         " backfill = 'later') AS SELECT g, count(*) AS n FROM t GROUP BY g"
     )
+    done = here("explain", "v")
+    assert done.exit_code == 0, done.output
+    assert "[store] Scan t" in done.stdout
     done = here("backfill", "v")
     assert done.exit_code == 0, done.output
     assert "snapshot" in done.stdout
@@ -55,8 +58,12 @@ def test_backfill_maintain_and_verify_one_after_the_other(
     assert done.exit_code == 0, done.output
     found = connection.execute("SELECT * FROM v", freshness="any").fetchall()
     assert sorted(found) == [(1, 2), (2, 2)]
-    done = here("verify", "v", "--position", str(Store.of(str(shop)).position()))
-    assert done.exit_code == 0, done.output
+    now = Store.of(str(shop)).position()
+    for position in (now, now - 1):
+        done = here("verify", "v", "--position", str(position))
+        assert done.exit_code == 0, done.output
+    done = here("verify", "v", "--position", str(now + 1))
+    assert done.exit_code == 1
     _damage(shop, "v")
     done = here("verify", "v")
     assert done.exit_code == 1, done.output
@@ -88,7 +95,7 @@ def _damage(shop: Path, name: str) -> None:
     database.commits.derive(lambda reader: [(first, None)])
 
 
-@pytest.mark.parametrize("command", ["backfill", "maintain", "verify"])
+@pytest.mark.parametrize("command", ["backfill", "maintain", "verify", "explain"])
 def test_an_unknown_view_is_one_clear_error(
     connection: Connection, here: Call, command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
