@@ -10,7 +10,7 @@ import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from belvedere.errors import Retry
+from belvedere.errors import InvalidInput, Retry
 from belvedere.execution.direct.points import PointRead, PointRun, PointSwap, PointWrite
 from belvedere.session.prepared import Prepared
 from belvedere.session.result import Result
@@ -61,6 +61,10 @@ def swap_point(
             position = swap(swaps, run)
         except Retry:
             pass  # a lost race: run again below, where attempts are counted
+        except InvalidInput:
+            if session.host.catalog is entry.catalog:  # else the rule that refused it may be gone
+                record.errors += 1
+                raise
         except BaseException:
             record.errors += 1
             raise
