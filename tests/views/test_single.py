@@ -26,6 +26,7 @@ VIEWS = {
     "blanks": "SELECT c, count(*) AS n FROM t GROUP BY c",
     "plain": "SELECT id, v, d FROM t WHERE v > 0",
     "duplicates": "SELECT v FROM t",
+    "no_columns": "SELECT 1 AS one FROM t",
     "united": "SELECT id FROM t UNION ALL SELECT id FROM p",
     "key_moved": "SELECT id + 1 AS id FROM t",
     "deep": f"SELECT g, sum({DEEP}) AS s FROM t WHERE {DEEP} > 3 GROUP BY g",

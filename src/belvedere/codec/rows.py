@@ -101,7 +101,8 @@ class RowLayout:
         text under which they can use an object."""
         usual = f"{name(self.projector(indexes))}({row})"
         codes = [self.codes[index] for index in indexes]
-        if not all(code.format is not None and code.load == PLAIN_LOAD for code in codes):
+        plain = all(code.format is not None and code.load == PLAIN_LOAD for code in codes)
+        if not indexes or not plain:
             return [f"{result} = {usual}"]
         shape, count = self.shape(len(self.slots)), len(self.slots)
         fields = _needed_fields(shape, sorted(set(indexes)))
