@@ -35,7 +35,7 @@ CHANGES_MIN = 5_000
 ROWS_MAX = 5_000_000
 """So many rows of tables at most are read for a batch: DuckDB gets them as columns in memory."""
 
-STATE_COUNTED_MAX = 20_000
+STATE_COUNTED_MAX = 5_000
 """A view with so many entries may have as many as its tables have rows: nobody counts on."""
 
 DECODE_S = 1e-6
