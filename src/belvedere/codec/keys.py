@@ -32,7 +32,11 @@ from belvedere.codec.faults import DECODE_ERRORS, ENCODE_ERRORS, refuse
 from belvedere.codec.key_parts import CONSTANTS, Part, part_of
 from belvedere.codec.keyspace import next_prefix
 from belvedere.errors import Corruption, InvalidInput
-from belvedere.types import Row, SqlType
+from belvedere.types import Kind, Row, SqlType
+
+_INTEGERS = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
+_SIGN = 1 << 63
+_BIG = struct.Struct(">Q")
 
 KeyRange = tuple[bytes, bytes | None]
 """start <= key < end; None: no end, which cannot happen below a prefix of the key space."""
@@ -80,6 +84,18 @@ class KeyCodec:
         lines = _column_source(0, self._parts[0], "value")
         lines += ["return k0"]
         return self._compile("encode1", "value", lines, 1, "(value,)")
+
+    def inlined(self, values: str, name: Callable[[Any], str]) -> str:
+        """Text of generated code for the key of a tuple of values: put together in place where it
+        is one integer. `name` gives the text under which it can use an object."""
+        usual = f"{name(self.encode)}({values})"
+        kinds = [column.type.kind for column in self.columns]
+        if len(kinds) != 1 or kinds[0] not in _INTEGERS or self.columns[0].descending:
+            return usual
+        head = name(self.prefix + self.columns[0].value_tag)
+        inside = f"{-_SIGN} <= {values}[0] < {_SIGN}"
+        placed = f"{head} + {name(_BIG.pack)}({values}[0] + {_SIGN})"
+        return f"({placed} if {values}[0].__class__ is int and {inside} else {usual})"
 
     @cached_property
     def decode(self) -> Callable[[bytes], Row]:

@@ -6,10 +6,14 @@ SELECT customer, count(*), sum(total) ... GROUP BY customer
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from belvedere.execution.direct.expressions import Writer as Texts
+from belvedere.execution.direct.expressions import python_form
 from belvedere.execution.direct.source import Source, tuple_source
 from belvedere.plan import expressions as e
 from belvedere.plan import transform
+from belvedere.plan.functions.integers import SIGNS
 from belvedere.views.core import Expressions
 from belvedere.views.linear import Group, Linear
 
@@ -25,11 +29,15 @@ def entry_text(
 
 
 def entry_parts(
-    source: Source, texts: Texts, group: Group | None, columns: Expressions | None
+    source: Source,
+    texts: Texts,
+    group: Group | None,
+    columns: Expressions | None,
+    certain: Collection[int] = (),
 ) -> tuple[str, list[str]]:
     """Text of the stored columns, and of the amounts, some of them several at once with a star.
     `columns` are what the group's expressions are over, given over the row that `texts` knows;
-    None: they are over that row itself."""
+    None: they are over that row itself. Columns of that row that are `certain` are never NULL."""
     if group is None:
         assert columns is not None
         return tuple_source(map(texts.value, columns)), [ONE]
@@ -43,8 +51,25 @@ def entry_parts(
     for call, keep in zip(group.calls, group.keeps, strict=True):
         value = texts.value(placed(call.arguments[0])) if call.arguments else "True"
         condition = None if call.filter is None else texts.truth(placed(call.filter))
-        amounts += _amounts(source, keep, value, condition, whole=not call.arguments)
+        whole = not call.arguments or _is_certain(placed(call.arguments[0]), certain)
+        amounts += _amounts(source, keep, value, condition, whole)
     return tuple_source(texts.value(placed(one)) for one in group.groups), amounts
+
+
+def _is_certain(expression: e.Expression, certain: Collection[int]) -> bool:
+    """Whether it is never NULL: columns that are not, constants, and integer sums of such."""
+    match expression:
+        case e.Column():
+            return expression.index in certain
+        case e.Literal():
+            return expression.value is not None
+        case e.Call():
+            types = tuple([argument.type for argument in expression.arguments])
+            if python_form(expression.function, types) not in SIGNS:
+                return False
+            return all(_is_certain(argument, certain) for argument in expression.arguments)
+        case _:
+            return False
 
 
 def _amounts(
@@ -56,6 +81,8 @@ def _amounts(
         return [f"*({given} if {condition} else {nothing})"]
     if keep.form == "count" and whole:
         return [ONE]
+    if keep.form == "integers" and whole:
+        return [ONE, f"({value} or 0)"]
     held = source.temporary()  # Python warns of a constant that is asked whether it is None
     if keep.form == "count":
         return [f"(0 if ({held} := {value}) is None else 1)"]

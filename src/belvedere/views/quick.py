@@ -58,7 +58,7 @@ class Step:
 class Leg:
     """What a changed row of one leaf adds: `entry` is None where it adds nothing. It goes by
     `steps` to `columns` over the rows of all of them. `sole`: these hold the row's primary key, so
-    that no other row adds the same."""
+    that no other row adds the same. Columns of the row that are `certain` are never NULL."""
 
     project: Callable[[bytes], Row]
     layout: RowLayout
@@ -68,6 +68,7 @@ class Leg:
     steps: tuple[Step, ...]
     columns: Expressions
     sole: bool
+    certain: frozenset[int]
 
 
 class Remembered(dict[bytes, bytes | None]):
@@ -169,7 +170,10 @@ def _leg(catalog: Catalog, leaf: Leaf, plan: n.Node, group: Group | None, only: 
     disguised = looks_different(leaf.fields)
     held = {leaf.slots[c.index] for c in plan.expressions if _is_of(c, leaf)}
     sole = only and group is None and held.issuperset(catalog.table(leaf.relation).primary_key)
-    return Leg(project, layout, leaf.slots, entry, disguised, tuple(chain), plan.expressions, sole)
+    table = catalog.table(leaf.relation)
+    certain = frozenset(i for i, slot in enumerate(leaf.slots) if table.columns[slot].not_null)
+    steps, columns = tuple(chain), plan.expressions
+    return Leg(project, layout, leaf.slots, entry, disguised, steps, columns, sole, certain)
 
 
 def _is_of(expression: e.Expression, leaf: Leaf) -> TypeGuard[e.Column]:

@@ -66,7 +66,7 @@ def _side(catalog: Catalog, source: Source, leg: Leg, group: Group | None, side:
         texts.row = "(" + " + ".join(f"{side}{i}" for i in range(number + 1)) + ")"
         if step.condition is not None:
             lines += [f"if not {texts.truth(step.condition)}: break"]
-    kept, amounts = entry_parts(source, texts, group, leg.columns)
+    kept, amounts = entry_parts(source, texts, group, leg.columns, leg.certain)
     entry = [f"{side}g = {kept}", *_amounts(amounts, side)]
     return ["while True:", *indent([*lines, *entry, "break"])] if lines else entry
 
@@ -90,7 +90,7 @@ class _Names(NamedTuple):
 
 def _names(source: Source, leg: Leg, group: Group | None, catalog: Catalog, width: int) -> _Names:
     texts = step_texts(Source(), catalog, leg.steps, "a")
-    _, amounts = entry_parts(Source(), texts, group, leg.columns)
+    _, amounts = entry_parts(Source(), texts, group, leg.columns, leg.certain)
     if any(text.startswith("*") for text in amounts):
         names = {side: [f"{side}m{i}" for i in range(width)] for side in "ab"}
         return _Names({s: [f"{', '.join(names[s])}, = {s}a"] for s in "ab"}, names)
@@ -126,13 +126,12 @@ def _fetch(
 def _replaced(source: Source, stored: CompiledView, names: _Names) -> list[str]:
     """Lines for a row of the state that one row of the table makes and no other: it is there once
     or not at all, so that it is written without a look at it."""
-    encode_key = source.constant(stored.key.encode, "encode_key")
     encode_row = source.constant(stored.payload.encode, "encode_row")
     add = source.constant(accumulator.adder(stored.view.amounts), "add")
     return [
-        f"key = None if ag is None else {encode_key}(ag)",
+        f"key = None if ag is None else {stored.key.inlined('ag', source.constant)}",
         "if bg is not None:",
-        f"    other = {encode_key}(bg)",
+        f"    other = {stored.key.inlined('bg', source.constant)}",
         "    if other == key: return",
         *indent(names.unpacked["b"]),
         f"    rows[other] = {add}(None, {encode_row}(bg), {names.given('b')})",
@@ -143,14 +142,14 @@ def _replaced(source: Source, stored: CompiledView, names: _Names) -> list[str]:
 def _additions(source: Source, stored: CompiledView, names: _Names) -> list[str]:
     """Lines that add what went and what came: of one row of the state it is one addition, so that
     the row is not gone in between."""
-    encode_key = source.constant(stored.key.encode, "encode_key")
+    key_went, key_came = (stored.key.inlined(group, source.constant) for group in ("ag", "bg"))
     came = _add(source, stored, "bg", names.given("b"))
     minus = "(" + ", ".join(f"-{name}" for name in names.names["a"]) + ",)"
     lines = ["if bg is not None:", *indent(names.unpacked["b"])] if names.unpacked["b"] else []
     lines += ["if ag is None:", "    if bg is None: return"]
-    lines += indent([f"key = {encode_key}(bg)", *came, "return"])
-    lines += [f"key = {encode_key}(ag)", *names.unpacked["a"], "if bg is not None:"]
-    lines += indent([f"other = key if ag == bg else {encode_key}(bg)", "if other == key:"])
+    lines += indent([f"key = {key_came}", *came, "return"])
+    lines += [f"key = {key_went}", *names.unpacked["a"], "if bg is not None:"]
+    lines += indent([f"other = key if ag == bg else {key_came}", "if other == key:"])
     lines += indent([*_both(source, stored, names), "return"], 2)
     lines += _add(source, stored, "ag", minus)
     lines += ["if bg is not None:", "    key = other"]
