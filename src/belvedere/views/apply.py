@@ -16,7 +16,7 @@ right, the left rows of its key.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from belvedere import failpoints
@@ -44,6 +44,9 @@ from belvedere.views.source import (
 )
 from belvedere.views.total import decided
 from belvedere.views.tree import Apply, Right, sorted_by_all
+
+Part = tuple[Row, list[Row]]
+"""A key, and the rows that have it."""
 
 _LEFT = -2_000_000
 _RIGHT = -2_000_001
@@ -86,6 +89,21 @@ class _Side:
             if found is wanted:
                 yield row
 
+    def by_left(self, found: list[Row], reader: Reader) -> Callable[[Row], Part]:
+        """How to get a left row's key, and the rows it matches of those that were found."""
+        of_right, canonical = self.keys.of_row(reader), self.keys.canonical
+        of_left = self.left_keys.of_row(reader)
+        by_key: dict[Row, list[Row]] = {}
+        for row in found:
+            by_key.setdefault(canonical(of_right(row)), []).append(row)
+
+        def part(row: Row) -> Part:
+            key = of_left(row)
+            name = canonical(key)
+            return name, by_key.get(name, []) if self.matching([key]) else []
+
+        return part
+
     def left_rows(self, keys: list[Row], reader: Reader) -> list[Row]:
         """The left rows with these keys."""
         return list(self.left_by_key(reader, keys)) if keys else []
@@ -118,6 +136,7 @@ class ApplySource:
             )
             for right, source in zip(tree.rights, rights, strict=True)
         ]
+        self._read = [side for side in self._sides if side.right.read]
         self._rows = self._compiled(tree)
         join = tree.join
         self._plain = join is not None and join.residual is None
@@ -148,7 +167,7 @@ class ApplySource:
 
     def whole(self, reader: Reader) -> Iterator[Row]:
         rows = list(self._left.whole(reader))
-        rights = [list(s.source.whole(reader)) for s in self._sides if s.right.read]
+        rights = [list(s.source.whole(reader)) for s in self._read]
         return self._run(reader, rows, rights)
 
     def restricted(self, keys: Expressions) -> Restricted:
@@ -166,10 +185,27 @@ class ApplySource:
         """What the operator makes of these left rows at a state."""
         if self._decides is not None:
             return self._sides[0].with_match(rows, reader, wanted=self._decides)
-        rights = [side.of_left(rows, reader) for side in self._sides if side.right.read]
+        rights = [side.of_left(rows, reader) for side in self._read]
         return self._run(reader, rows, rights)
 
     def _run(self, reader: Reader, rows: list[Row], rights: list[list[Row]]) -> Iterator[Row]:
+        """A sub-query goes over all right rows it is given for each left row, so that it is given
+        those of one key at a time."""
+        if self._tree.join is not None or len(rows) < 2 or not self._read:
+            yield from self._run_once(reader, rows, rights)
+            return
+        parts = [
+            side.by_left(found, reader) for side, found in zip(self._read, rights, strict=True)
+        ]
+        groups: dict[tuple[Row, ...], tuple[list[Row], list[list[Row]]]] = {}
+        for row in rows:
+            found = [part(row) for part in parts]
+            name = tuple([key for key, _ in found])
+            groups.setdefault(name, ([], [matched for _, matched in found]))[0].append(row)
+        for some, matched in groups.values():
+            yield from self._run_once(reader, some, matched)
+
+    def _run_once(self, reader: Reader, rows: list[Row], rights: list[list[Row]]) -> Iterator[Row]:
         deltas = {_RIGHT - i: right for i, right in enumerate(rights)}
         deltas[_LEFT] = rows
         return run_plan(self._rows, reader, deltas)
