@@ -188,8 +188,12 @@ def test_one_who_stops_waiting_does_not_hold_up_the_others(path: Path) -> None:
     others.append(threading.Thread(target=insert, args=(database, 1)))
     others[0].start()
     until(lambda: database.position + 1 == database.commits.newest.position)
-    with pytest.raises(KeyboardInterrupt):
-        insert(database, 2)
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            insert(database, 2)
+    finally:
+        signal.signal(signal.SIGINT, usual)
     for other in others:
         other.join(60)
         assert not other.is_alive(), "nobody leads"
