@@ -94,25 +94,26 @@ class RowLayout:
         return self._projectors[indexes]
 
     def inlined(
-        self, indexes: tuple[int, ...], row: str, result: str, name: Callable[[Any], str]
+        self, indexes: tuple[int, ...], row: str, results: list[str], name: Callable[[Any], str]
     ) -> list[str]:
-        """Lines of generated code that put into `result` what the projector of these slots gives
-        for `row`: straight from the bytes where all are there and of fixed width. `name` gives the
-        text under which they can use an object."""
-        usual = f"{name(self.projector(indexes))}({row})"
+        """Lines of generated code that set `results` to what the projector of these slots gives for
+        `row`: straight from the bytes where all are there and of fixed width. `name` gives the text
+        under which they can use an object."""
+        if not indexes:
+            return []
+        usual = f"{', '.join(results)}, = {name(self.projector(indexes))}({row})"
         codes = [self.codes[index] for index in indexes]
         plain = all(code.format is not None and code.load == PLAIN_LOAD for code in codes)
-        if not indexes or not plain:
-            return [f"{result} = {usual}"]
-        shape, count = self.shape(len(self.slots)), len(self.slots)
-        fields = _needed_fields(shape, sorted(set(indexes)))
-        test = _null_test(shape, indexes)
-        unpack = name(struct_of(fields, None).unpack_from)
-        values = ", ".join(f"x{index}" for index in indexes)
+        if not plain or len(set(indexes)) < len(indexes):
+            return [usual]
+        shape, placed = self.shape(len(self.slots)), dict(zip(indexes, results, strict=True))
+        fields = _needed_fields(shape, sorted(indexes))
+        named = {f"x{index}": result for index, result in placed.items()}
+        targets = ", ".join(named.get(field.name, field.name) for field in fields)
         return [
-            f"try: {', '.join(field.name for field in fields)} = {unpack}({row})",
+            f"try: {targets} = {name(struct_of(fields, None).unpack_from)}({row})",
             f"except {name(struct.error)}: k = -1",
-            f"{result} = ({values},) if k == {count} and not ({test}) else {usual}",
+            f"if k != {len(self.slots)} or {_null_test(shape, indexes)}: {usual}",
         ]
 
     def shape(self, count: int) -> Shape:

@@ -6,9 +6,9 @@ amounts of both sides of an update become one straight-line function over bytes.
 
     UPDATE of one row, SELECT g, count(*), sum(v) ... GROUP BY g
 
-    a0, b0 = slots of old, of new                  the columns the view uses; the same: done
-    ag, am3 = (a0[0],), a0[1]                      what the old row added, but for 1 each
-    bg, bm3 = (b0[0],), b0[1]                      what the new one adds
+    a0_0, a0_1, b0_0, b0_1 = slots of old and new  the columns the view uses; the same: done
+    ag, am3 = (a0_0,), a0_1                        what the old row added, but for 1 each
+    bg, bm3 = (b0_0,), b0_1                        what the new one adds
     ag == bg: one addition of bm3 - am3            else both
 
 It gives what the generic way gives (`Maintainer.writes` through sums). A partner with the same key
@@ -37,16 +37,21 @@ from belvedere.views.source import nothing_run
 def single_function(catalog: Catalog, leg: Leg, group: Group | None, stored: CompiledView) -> Alone:
     """What a change of one row of the leg's table, all by itself, does to the stored rows."""
     source = Source()
-    went = leg.layout.inlined(leg.slots, "old", "a0", source.constant)
-    came = leg.layout.inlined(leg.slots, "new", "b0", source.constant)
-    same = "a0 == b0 and repr(a0) == repr(b0)" if leg.disguised else "a0 == b0"
+    columns = {side: [f"{side}0_{i}" for i in range(len(leg.slots))] for side in "ab"}
+    went = leg.layout.inlined(leg.slots, "old", columns["a"], source.constant)
+    came = leg.layout.inlined(leg.slots, "new", columns["b"], source.constant)
+    same = " and ".join(f"{a} == {b}" for a, b in zip(columns["a"], columns["b"])) or "True"
+    if leg.disguised:
+        same += f" and repr({tuple_source(columns['a'])}) == repr({tuple_source(columns['b'])})"
     fetched = [i for i, step in enumerate(leg.steps) if step.scan is not None]
     lines = ["ag = bg = None", *[f"ak{i} = av{i} = None" for i in fetched]]
     lines += ["if old is not None:"]
     lines += indent([*went, "if new is not None:"])
     lines += indent([*came, f"if {same}: return"], 2)
     lines += indent(_side(catalog, source, leg, group, "a"))
-    lines += ["if new is not None:", "    if old is None:", *indent(came, 2)]
+    lines += ["if new is not None:"]
+    if came:
+        lines += ["    if old is None:", *indent(came, 2)]
     lines += indent(_side(catalog, source, leg, group, "b"))
     names = _names(source, leg, group, catalog, stored.view.amounts)
     lines += _replaced(source, stored, names) if leg.sole else _additions(source, stored, names)
@@ -58,17 +63,28 @@ def single_function(catalog: Catalog, leg: Leg, group: Group | None, stored: Com
 def _side(catalog: Catalog, source: Source, leg: Leg, group: Group | None, side: str) -> list[str]:
     """Lines that set the group and the amounts of one side, a (went) or b (came); where it adds
     nothing they are left without them."""
-    texts = step_texts(source, catalog, leg.steps, side)
+    texts = _texts(catalog, source, leg, side)
+    first = texts.row
     lines: list[str] = []
     for number, step in enumerate(leg.steps):
         if step.scan is not None:
             lines += _fetch(catalog, source, texts, step, number, side)
-        texts.row = "(" + " + ".join(f"{side}{i}" for i in range(number + 1)) + ")"
+        rows = [first, *(f"{side}{i}" for i in range(1, number + 1))]
+        texts.row = "(" + " + ".join(rows) + ")"
         if step.condition is not None:
             lines += [f"if not {texts.truth(step.condition)}: break"]
     kept, amounts = entry_parts(source, texts, group, leg.columns, leg.certain)
     entry = [f"{side}g = {kept}", *_amounts(amounts, side)]
     return ["while True:", *indent([*lines, *entry, "break"])] if lines else entry
+
+
+def _texts(catalog: Catalog, source: Source, leg: Leg, side: str) -> Texts:
+    """Expressions over the columns of the changed row, by name, and over the rows of the steps."""
+    texts = step_texts(source, catalog, leg.steps, side)
+    columns, of_steps = [f"{side}0_{i}" for i in range(len(leg.slots))], texts.column
+    texts.column = lambda index: columns[index] if index < len(columns) else of_steps(index)
+    texts.row = tuple_source(columns)
+    return texts
 
 
 def _amounts(amounts: list[str], side: str) -> list[str]:
@@ -89,7 +105,7 @@ class _Names(NamedTuple):
 
 
 def _names(source: Source, leg: Leg, group: Group | None, catalog: Catalog, width: int) -> _Names:
-    texts = step_texts(Source(), catalog, leg.steps, "a")
+    texts = _texts(catalog, Source(), leg, "a")
     _, amounts = entry_parts(Source(), texts, group, leg.columns, leg.certain)
     if any(text.startswith("*") for text in amounts):
         names = {side: [f"{side}m{i}" for i in range(width)] for side in "ab"}
