@@ -11,11 +11,12 @@ class DerivedRows:
     """The Writer of a commit: derived rows, later ones winning, sums added to what is stored.
     `shared` is what participants work out for each other."""
 
-    __slots__ = ("_reader", "rows")
+    __slots__ = ("_reader", "rows", "shared")
 
     def __init__(self, reader: Reader) -> None:
         self._reader = reader
         self.rows: Rows = {}
+        self.shared: dict[object, object] = {}
 
     def put(self, key: bytes, value: bytes) -> None:
         self.rows[key] = value
