@@ -100,7 +100,7 @@ def test_load_and_export_work_through_an_application_that_has_the_store_open(
         (["export", "--view", "no", "--to", "out"], "view does not exist"),
         (["export", "--table", "t", "--position", "99999", "--to", "out"], "not in the log"),
         (["verify", "no"], "view does not exist"),
-        (["verify", "v", "--position", "1"], "the view is at another position"),
+        (["verify", "v", "--position", "1"], "the view was another at this position"),
         (["maintain", "i"], "no such deferred view"),
         (["maintain", "--trigger", "soon"], "not an interval of time"),
         (["load", "--table", "t", "--format", "none", "rows.csv"], "files cannot be read"),
