@@ -145,7 +145,7 @@ class Connection:
         self, sql: str, parameters: Sequence[Any] = (), *, freshness: str | None = None
     ) -> Cursor:
         """Run a statement in a new cursor."""
-        return Cursor(self).execute(sql, parameters, freshness=freshness)
+        return Cursor(self)._execute(self, sql, parameters, freshness)
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Cursor:
         return Cursor(self).executemany(sql, parameters)
@@ -246,13 +246,21 @@ class Cursor:
         self, sql: str, parameters: Sequence[Any] = (), *, freshness: str | None = None
     ) -> Cursor:
         connection = self._connection
-        if connection is None or connection._session.closed:
+        if connection is None:
+            raise InterfaceError("cursor or connection is closed", sqlstate="08003")
+        return self._execute(connection, sql, parameters, freshness)
+
+    def _execute(
+        self, connection: Connection, sql: str, parameters: Sequence[Any], freshness: str | None
+    ) -> Cursor:
+        session = connection._session
+        if session.closed:
             raise InterfaceError("cursor or connection is closed", sqlstate="08003")
         if type(parameters) is not tuple and not isinstance(parameters, list):
             parameters = _sequence(parameters)
         with connection._lock:
             try:
-                result = connection._session.execute(sql, parameters, freshness)
+                result = session.execute(sql, parameters, freshness)
             except errors.Error as error:
                 self._forget()
                 raise translated(error) from error
@@ -262,7 +270,7 @@ class Cursor:
         self._at = 0
         self.rowcount = result.affected
         if fields is not None and not result.plain and result.table is None:
-            convert = outward(fields, connection._session.settings.zone)
+            convert = outward(fields, session.settings.zone)
             if convert is not None:
                 self._rows = convert(result.rows)
         return self

@@ -85,7 +85,7 @@ class BatchCommit:
         """`anchor` makes (position, hash) durable; None: durability off. `housekeeping` is called
         now and then, after a commit, outside of the section."""
         self._store = store
-        self._visibility = visibility
+        self._visibility = self.visibility = visibility
         self._undo = visibility.undo.entries
         self._bare_get: Get = store.bare_get if isinstance(store, RocksStore) else store.get
         self._failed = store.failed if isinstance(store, RocksStore) else _as_it_is

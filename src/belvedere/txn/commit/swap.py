@@ -22,12 +22,13 @@ from belvedere.txn.locks import LockTable
 
 
 class Swaps:
-    __slots__ = ("_commits", "_get", "_locks", "_suffixes")
+    __slots__ = ("_commits", "_get", "_locks", "_suffixes", "_visibility")
 
     def __init__(
         self, commits: BatchCommit, store: BatchStore, locks: LockTable, suffixes: Iterator[bytes]
     ) -> None:
         self._commits = commits
+        self._visibility = commits.visibility
         self._get = store.get
         self._locks = locks
         self._suffixes = suffixes
@@ -35,25 +36,30 @@ class Swaps:
     def replace(self, key: bytes, catalog: Catalog, change: Callable[[bytes], bytes]) -> int | None:
         """Replace the row under `key` by what `change` makes of it; the position. None: nothing was
         done, since there is no such row, or the catalog is another one by now."""
-        return self._swap(key, catalog, lambda old: None if old is None else change(old))
+        visibility, locks = self._visibility, self._locks
+        transaction = visibility.written[1].to_bytes(8) + next(self._suffixes)
+        locks.acquire_root(transaction, key)
+        try:
+            seen = visibility.written
+            old = self._get(key)
+            if old is None or seen[2] is not catalog:
+                return None
+            new = make(RowChange, (key, old, change(old), seen[0]))
+            return self._commits.swap(transaction, seen, new)
+        finally:
+            locks.release(transaction, (key,))
 
     def insert(self, key: bytes, catalog: Catalog, value: bytes) -> int | None:
         """Add a row; the position. None: nothing was done, since the key is taken, or the catalog
         is another one by now."""
-        return self._swap(key, catalog, lambda old: value if old is None else None)
-
-    def _swap(
-        self, key: bytes, catalog: Catalog, change: Callable[[bytes | None], bytes | None]
-    ) -> int | None:
-        commits, locks = self._commits, self._locks
-        transaction = commits.newest[1].to_bytes(8) + next(self._suffixes)
+        visibility, locks = self._visibility, self._locks
+        transaction = visibility.written[1].to_bytes(8) + next(self._suffixes)
         locks.acquire_root(transaction, key)
         try:
-            seen = commits.newest
-            old = self._get(key)
-            new = change(old) if seen[2] is catalog else None
-            if new is None:
+            seen = visibility.written
+            if seen[2] is not catalog or self._get(key) is not None:
                 return None
-            return commits.swap(transaction, seen, make(RowChange, (key, old, new, seen[0])))
+            new = make(RowChange, (key, None, value, seen[0]))
+            return self._commits.swap(transaction, seen, new)
         finally:
             locks.release(transaction, (key,))
