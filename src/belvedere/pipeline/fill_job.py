@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import IO, NamedTuple
 
 from belvedere.errors import Unavailable
+from belvedere.kv.files import sync_directory
 from belvedere.pipeline.checkpoint import work_directory
 from belvedere.pipeline.store import Store
 
@@ -98,7 +99,7 @@ def record(store: Store, directory: Path, position: int, files: Mapping[int, Fil
         file.flush()
         os.fsync(file.fileno())
     draft.rename(directory / _MADE)
-    _sync(directory)
+    sync_directory(directory)
     return Job(directory, position, files, (identity.store, identity.incarnation))
 
 
@@ -141,11 +142,3 @@ def _locked(directory: Path) -> IO[str] | None:
         file.close()
         return None
     return file
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -21,6 +21,7 @@ from pathlib import Path
 from belvedere import failpoints
 from belvedere.errors import InvalidInput
 from belvedere.kv.batch import BatchStore
+from belvedere.kv.files import sync_directory
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import identity as files
 from belvedere.txn.anchor import Anchor, State
@@ -52,7 +53,7 @@ def back_up(opened: OpenStore, commits: BatchCommit, destination: Path) -> int:
         written = taken[0]
         _write_anchor(destination, opened.identity.store_id, opened.incarnation, written)
         shutil.copyfile(opened.directory / files.IDENTITY_FILE, destination / files.BACKUP_FILE)
-        files.sync_directory(destination)
+        sync_directory(destination)
     except BaseException:
         shutil.rmtree(destination)
         raise
@@ -92,9 +93,9 @@ def restore(
     _write_anchor(partial, mark.store_id, next_incarnation(mark.incarnation, random), written)
     shutil.copyfile(backup / files.BACKUP_FILE, partial / files.IDENTITY_FILE)
     files.read_identity(partial)
-    files.sync_directory(partial)
+    sync_directory(partial)
     partial.rename(destination)
-    files.sync_directory(destination.parent)
+    sync_directory(destination.parent)
     return written.position
 
 

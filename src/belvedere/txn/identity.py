@@ -18,6 +18,7 @@ import xxhash
 
 from belvedere.codec.keyspace import STORE_FORMAT
 from belvedere.errors import Corruption, InvalidInput, Unavailable, Unsupported
+from belvedere.kv.files import sync_directory
 
 IDENTITY_FILE = "BELVEDERE"
 NEW_IDENTITY_FILE = "BELVEDERE.new"  # while a store is being made
@@ -119,11 +120,3 @@ class Ownership:
         if self._descriptor >= 0:
             os.close(self._descriptor)
             self._descriptor = -1
-
-
-def sync_directory(directory: Path) -> None:
-    descriptor = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -28,6 +28,7 @@ from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Verb
 from belvedere.kv.batch import Write
+from belvedere.kv.files import sync_directory
 from belvedere.txn.border import Reader
 from belvedere.views.build import filled_later
 from belvedere.views.watermarks import watermark, watermark_write
@@ -49,7 +50,7 @@ def fill_begin(peer: Peer, arguments: Arguments) -> dict[str, Any]:
         for view in views:
             for taken in _work(peer).glob(f"*/{view.id}.taken"):
                 taken.unlink()
-                _sync(taken.parent)
+                sync_directory(taken.parent)
             database.store.delete_range(*keyspace.relation_range(view.id))
         _passed("fill.emptied")
         marked(database.position)
@@ -106,7 +107,7 @@ def _take(peer: Peer, view: View, arguments: Arguments) -> None:
     peer.database.store.ingest([links / file.name for file in files])
     _passed("fill.after_ingest")
     taken.touch()
-    _sync(taken.parent)
+    sync_directory(taken.parent)
     _passed("fill.taken")
 
 
@@ -119,14 +120,6 @@ def _taken(peer: Peer, view: View, arguments: Arguments) -> Path:
 
 def _work(peer: Peer) -> Path:
     return (peer.serving.directory / WORK_DIRECTORY).resolve()
-
-
-def _sync(directory: Path) -> None:
-    handle = os.open(directory, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
 
 
 def _passed(place: str) -> None:
