@@ -19,6 +19,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.sums: Sums = {}
+        self.shared: dict[object, object] = {}
 
     def put(self, key: bytes, value: bytes) -> None:
         raise AssertionError("a view only adds")

@@ -128,6 +128,10 @@ class Reader(Protocol):
 class Writer(Protocol):
     """Where a participant puts the rows it derives; they become visible with the transaction."""
 
+    @property
+    def shared(self) -> dict[object, object]:
+        """What the participants of one commit have worked out for each other."""
+
     def put(self, key: bytes, value: bytes) -> None: ...
 
     def delete(self, key: bytes) -> None: ...

@@ -18,6 +18,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.additions: list[Addition] = []
+        self.shared: dict[object, object] = {}
 
     def put(self, key: bytes, value: bytes) -> None:
         raise AssertionError("a view only adds")

@@ -109,13 +109,10 @@ class Derived:
 
 def derived_beside(changes: Sequence[RowChange], before: Reader, writer: Writer) -> Derived:
     """What is derived in this step, the same for all participants of one commit."""
-    shared: dict[object, object] | None = getattr(writer, "shared", None)
-    known = None if shared is None else shared.get(Derived)
+    known = writer.shared.get(Derived)
     if isinstance(known, Derived) and known.changes is changes and known.before is before:
         return known
-    made = Derived(changes, before)
-    if shared is not None:
-        shared[Derived] = made
+    made = writer.shared[Derived] = Derived(changes, before)
     return made
 
 

@@ -117,7 +117,7 @@ class Noted:
         self.put = writer.put
         self.delete = writer.delete
         self._add = writer.add
-        self.shared = getattr(writer, "shared", None)
+        self.shared = writer.shared
         self.additions: list[Addition] = []
 
     def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
