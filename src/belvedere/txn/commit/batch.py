@@ -85,7 +85,7 @@ class BatchCommit:
         """`anchor` makes (position, hash) durable; None: durability off. `housekeeping` is called
         now and then, after a commit, outside of the section."""
         self._store = store
-        self._visibility = self.visibility = visibility
+        self._visibility = visibility
         self._undo = visibility.undo.entries
         self._bare_get: Get = store.bare_get if isinstance(store, RocksStore) else store.get
         self._failed = store.failed if isinstance(store, RocksStore) else _as_it_is
@@ -112,11 +112,8 @@ class BatchCommit:
     def commit(self, intent: Intent) -> Committed:
         if failpoints.armed:
             failpoints.hit("commit.before_section")
-        if not self._section.acquire(False):
-            self._wait_for_section()
+        self._enter()
         try:
-            if self._shut or self.failed:
-                self._require_open()
             self._require_current(intent)
             time = self._clock_us()
             batch, position = self._append(intent[0], intent[2], time, own=1)
@@ -130,11 +127,8 @@ class BatchCommit:
         the position. None: the row or the catalog is another one by now, and nothing happened."""
         if failpoints.armed:
             failpoints.hit("commit.before_section")
-        if not self._section.acquire(False):
-            self._wait_for_section()
+        self._enter()
         try:
-            if self._shut or self.failed:
-                self._require_open()
             newest = self._visibility.written
             if newest is not seen:
                 key, old, _, _ = change
@@ -222,13 +216,11 @@ class BatchCommit:
     def _enter(self) -> None:
         if not self._section.acquire(False):
             self._wait_for_section()
-        try:
-            self._require_open()
-        except Unavailable:
+        if self._shut or self.failed:
             self._section.release()
-            raise
+            self._refuse()
 
-    def _require_open(self) -> None:
+    def _refuse(self) -> None:
         if self._shut:
             raise Unavailable("the database is closed", sqlstate="08003")
         self.require_writable()

@@ -56,7 +56,7 @@ class BatchEngine:
         )
 
     def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> Swaps:
-        return Swaps(self.commits, self.store, locks, suffixes)
+        return Swaps(self.commits, self.visibility, locks, suffixes)
 
     @property
     def identity(self) -> Identity:

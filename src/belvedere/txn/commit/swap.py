@@ -15,9 +15,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.kv.batch import BatchStore
 from belvedere.txn.border import RowChange, make
 from belvedere.txn.commit.batch import BatchCommit
+from belvedere.txn.commit.visibility import Visibility
 from belvedere.txn.locks import LockTable
 
 
@@ -25,11 +25,15 @@ class Swaps:
     __slots__ = ("_commits", "_get", "_locks", "_suffixes", "_visibility")
 
     def __init__(
-        self, commits: BatchCommit, store: BatchStore, locks: LockTable, suffixes: Iterator[bytes]
+        self,
+        commits: BatchCommit,
+        visibility: Visibility,
+        locks: LockTable,
+        suffixes: Iterator[bytes],
     ) -> None:
         self._commits = commits
-        self._visibility = commits.visibility
-        self._get = store.get
+        self._visibility = visibility
+        self._get = visibility.store.get
         self._locks = locks
         self._suffixes = suffixes
 
