@@ -23,9 +23,10 @@ from belvedere.views.kept import Kept
 from belvedere.views.large import Large
 from belvedere.views.quick import Quick, Remembered
 from belvedere.views.single import single_function
-from belvedere.views.source import Derived, Step, Weighted, derived_beside
+from belvedere.views.source import Derived, Source, Step, Weighted, derived_beside
 from belvedere.views.sources import source_of
 from belvedere.views.summing import Sums, adder, change_adder
+from belvedere.views.tree import Tree
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 
@@ -55,6 +56,7 @@ class Maintainer:
         self._add_changes = change_adder(view.amounts)
         self.indexes = indexes
         self.tree = compiled.tree
+        self.kept = kept
         self._compiled = compiled
         self._emptied: set[bytes] = set()  # by the planted bug `view_group_stays_gone` alone
 
@@ -162,6 +164,10 @@ class Maintainer:
         """Whether the delta of these needs the tables as they were before them. Where each goes by
         its leg it does not: it looks at other tables alone, which did not change."""
         return bool(changes) and self.reads_state and not self._quick.covers(changes)
+
+    def source(self, part: Tree) -> Source:
+        """What runs a part of the view's tree by itself."""
+        return source_of(self._catalog, part, self.kept)
 
     def rows(self, changes: Sequence[RowChange], reader: Reader) -> Weighted:
         """The delta itself, before it is grouped: for people."""

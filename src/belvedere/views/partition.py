@@ -55,10 +55,18 @@ class RecomputeSource:
     def delta(self, step: Step) -> Weighted:
         touched = self._touched(step)
         if touched:
-            for row in self._of_keys(step.before, touched):
-                yield row, -1
-            for row in self._of_keys(step.after, touched):
-                yield row, 1
+            yield from self._redone(touched, step.before, step.after)
+
+    def of_touched(self, keys: list[Row], before: Reader, after: Reader) -> Weighted:
+        """What these keys change by between two states, each once however often it is given."""
+        canonical = self._keys[0].canonical
+        yield from self._redone(list({canonical(key): key for key in keys}.values()), before, after)
+
+    def _redone(self, keys: list[Row], before: Reader, after: Reader) -> Weighted:
+        for row in self._of_keys(before, keys):
+            yield row, -1
+        for row in self._of_keys(after, keys):
+            yield row, 1
 
     def whole(self, reader: Reader) -> Iterator[Row]:
         return self._run(reader, [list(source.whole(reader)) for source in self._inputs])
