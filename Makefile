@@ -1,7 +1,7 @@
 # `make demo` and `make test` do all the set-up themselves; `make` is what to run before a commit.
 .DEFAULT_GOAL := check
 .PHONY: bench check consistency crash demo differential format help histories hoist laws lint
-.PHONY: pipeline-faults pipeline-laws schedules setup slt test tpch
+.PHONY: nexmark pipeline-faults pipeline-laws schedules setup slt test tpch
 BIN := .venv/bin
 
 help: ## list the targets
@@ -38,6 +38,9 @@ hoist: setup ## every query of SQL Logic Test as a view; TABLES=10 leaves out lo
 
 tpch: setup ## the queries of TPC-H as views at scale factor 0.01; LINES=1200 for less
 	nice $(BIN)/python -m tests.properties.views.tpch --lines $(or $(LINES),60000)
+
+nexmark: setup ## the queries of Nexmark as views of 60,000 events; EVENTS=3000 for less
+	nice $(BIN)/python -m tests.properties.views.nexmark_whole --events $(or $(EVENTS),60000)
 
 consistency: setup ## which consistency level views have under load; RUNS=100 SEED=7 for more
 	$(BIN)/python -m tests.consistency --runs $(or $(RUNS),20) --seed $(or $(SEED),1)

@@ -1,10 +1,11 @@
-"""The queries of Nexmark that make sense without watermarks, as views over a stream of events.
+"""The queries q0 to q22 of Nexmark as views over a stream of events, and q101 to q103 of others.
 
-Persons, auctions and bids come in the benchmark's proportion of 2 : 6 : 92; here some of them also
-change and go, which a stream never does. Windows of time are groups by the time's truncation where
-that is what the query is about (q5, q7, q8, q12); q6 is over the last ten auctions of a seller. Not
-here: q10 writes files, q11 is of sessions, which end by a watermark; q13 joins a side input, which
-is a table.
+Some events also change and go, which a stream never does. None of the queries is left out: what a
+watermark closes in a stream is here right at every moment, and changes when an event comes late.
+Windows of time are groups by the time's truncation (q7, q8, q12), a hopping window the same for
+each of its steps (q5), a session is what a running sum of gaps counts (q11). q6 is over the last
+ten auctions of a seller; q10, which writes files by day and minute, is the rows with these; q12 has
+the time of the event for the time of processing; q13's side input is a table.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ TABLES = (
     "CREATE TABLE side_input (key int PRIMARY KEY, value text)",
 )
 
+_HOP = "date_trunc('minute', b.date_time) - h.back * interval '1 minute'"
 _LATE = "a.date_time <= b.date_time AND b.date_time <= a.expires"
 QUERIES = {
     "q0": "SELECT auction, bidder, price, date_time FROM bid",
@@ -31,9 +33,9 @@ QUERIES = {
     "q4": "SELECT category, avg(final) AS average FROM (SELECT a.id, a.category, max(b.price) AS"
     f" final FROM auction a JOIN bid b ON a.id = b.auction WHERE {_LATE}"
     " GROUP BY a.id, a.category) q GROUP BY category",
-    "q5": "SELECT w, auction, n FROM (SELECT date_trunc('minute', date_time) AS w, auction,"
-    " count(*) AS n, rank() OVER (PARTITION BY date_trunc('minute', date_time)"
-    " ORDER BY count(*) DESC) AS place FROM bid GROUP BY 1, 2) q WHERE place = 1",
+    "q5": f"SELECT w, auction, n FROM (SELECT {_HOP} AS w, b.auction, count(*) AS n,"
+    f" rank() OVER (PARTITION BY {_HOP} ORDER BY count(*) DESC) AS place"
+    " FROM bid b CROSS JOIN (VALUES (0), (1), (2)) h (back) GROUP BY 1, 2) q WHERE place = 1",
     "q6": "SELECT seller, avg(final) AS average FROM (SELECT a.seller, max(b.price) AS final,"
     " row_number() OVER (PARTITION BY a.seller ORDER BY a.expires DESC, a.id) AS place"
     f" FROM auction a JOIN bid b ON a.id = b.auction WHERE {_LATE}"
@@ -47,6 +49,13 @@ QUERIES = {
     "q9": "SELECT id, bidder, price FROM (SELECT a.id, b.bidder, b.price, row_number() OVER"
     " (PARTITION BY a.id ORDER BY b.price DESC, b.date_time, b.id) AS place"
     f" FROM auction a JOIN bid b ON a.id = b.auction WHERE {_LATE}) q WHERE place = 1",
+    "q10": "SELECT auction, bidder, price, date_time, CAST(date_time AS date) AS day,"
+    " CAST(date_trunc('minute', date_time) AS time) AS minute FROM bid",
+    "q11": "SELECT bidder, session, count(*) AS n, min(date_time) AS starts, max(date_time) AS ends"
+    " FROM (SELECT bidder, date_time, sum(fresh) OVER (PARTITION BY bidder ORDER BY date_time, id)"
+    " AS session FROM (SELECT id, bidder, date_time, CASE WHEN date_time - lag(date_time) OVER"
+    " (PARTITION BY bidder ORDER BY date_time, id) <= interval '10 seconds' THEN 0 ELSE 1 END"
+    " AS fresh FROM bid) b) s GROUP BY bidder, session",
     "q12": "SELECT bidder, date_trunc('minute', date_time) AS w, count(*) AS n FROM bid"
     " GROUP BY bidder, date_trunc('minute', date_time)",
     "q13": "SELECT b.auction, b.price, s.value FROM bid b JOIN side_input s ON s.key = b.auction",
@@ -110,7 +119,8 @@ class Events:
     def _insert(self, table: str) -> str:
         rng = self._rng
         number = self._next[table] = self._next[table] + 1
-        time = f"timestamp '2026-01-01 {rng.randrange(7, 9):02}:{rng.randrange(2):02}:15'"
+        hour, minute, second = rng.randrange(7, 9), rng.randrange(2), rng.choice((15, 20, 45))
+        time = f"timestamp '2026-01-01 {hour:02}:{minute:02}:{second}'"
         match table:
             case "person":
                 state = rng.choice(("OR", "ID", "CA", "NY"))

@@ -1,4 +1,5 @@
-"""Nexmark's queries as views: right after every transaction of a stream of events."""
+"""Nexmark's queries as views: right after every transaction of a stream of events, each query alone
+and all of them together; `make nexmark` does the latter at a larger scale."""
 
 from __future__ import annotations
 
@@ -12,6 +13,7 @@ from belvedere.session.session import Session
 from belvedere.session.shared import Shared
 from tests.properties.views.law import open_manual
 from tests.properties.views.nexmark import QUERIES, TABLES, Events
+from tests.properties.views.nexmark_whole import loaded
 
 TRANSACTIONS = 12
 
@@ -42,6 +44,19 @@ def test_a_query_is_right_as_a_view(name: str, seed: int) -> None:
             assert expected
         finally:
             shared.close()
+
+
+@pytest.mark.slow
+def test_all_queries_are_right_as_views_beside_each_other(seed: int) -> None:
+    with loaded(600, seed) as nexmark:
+        counts = nexmark.counts
+        assert not counts.refused
+        assert len(counts.incremental) == len(QUERIES)
+        for number, _ in enumerate(nexmark.cycle()):
+            if number in (2, 3, 5):
+                nexmark.compare()
+        assert not counts.wrong, f"seed {seed}: {counts.wrong}"
+        assert counts.comparisons == 3 * 2 * len(QUERIES)
 
 
 def _transaction(session: Session, statements: list[str]) -> None:
