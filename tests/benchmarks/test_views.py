@@ -5,14 +5,15 @@ from __future__ import annotations
 import io
 import json
 import random
+from functools import partial
 from pathlib import Path
 
 import pytest
 from rich.console import Console
 
 from belvedere.benchmarks import peer, views, views_deferred, views_matrix, workload
-from belvedere.benchmarks.plots import Plot, by_name, save
-from belvedere.benchmarks.report import Figure, Report
+from belvedere.benchmarks.plots import Plot, by_name, powers, save
+from belvedere.benchmarks.report import Figure, Report, alternate, better_quarter
 from belvedere.errors import Error
 
 SCALE = 0.001
@@ -94,6 +95,29 @@ def test_bars_have_names_and_values_and_curves_a_legend(tmp_path: Path) -> None:
         assert f"<!-- {text} -->" in bars
     for text in ("views", "ms", "5"):
         assert f"<!-- {text} -->" in lines
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "ticks"),
+    [
+        (0.8, 1200, [1, 10, 100, 1000]),
+        (330, 7100, [500, 1000, 2000, 5000]),
+        (0.018, 0.55, [0.02, 0.05, 0.1, 0.2, 0.5]),
+    ],
+)
+def test_a_logarithmic_axis_has_ticks_also_when_it_is_short(
+    low: float, high: float, ticks: list[float], tmp_path: Path
+) -> None:
+    assert powers(low, high) == pytest.approx(ticks)
+    plot = Plot("Short", "x", "y", {"": [(1, low), (2, high)]}, logarithmic_y=True)
+    drawn = next(file for file in save([plot], tmp_path) if file.suffix == ".svg").read_text()
+    assert all(f"<!-- {tick:,g} -->" in drawn for tick in ticks)
+
+
+def test_the_better_quarter_leaves_out_what_was_disturbed() -> None:
+    assert better_quarter([9.0, 2.0, 1.0, 30.0]) == 2.0
+    sides = [iter([9.0, 2.0, 1.0, 30.0]), iter([5.0, 4.0, 3.0, 2.0])]
+    assert alternate(4, *(partial(next, side) for side in sides)) == [2.0, 3.0]
 
 
 def test_a_report_tells_what_is_published_and_what_is_not_there(tmp_path: Path) -> None:

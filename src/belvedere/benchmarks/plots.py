@@ -6,6 +6,7 @@ a developer's environment has.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ FORMATS = ("png", "svg")
 MARKERS = "osD^vPX"
 MARKED_MAX = 40
 TICKS_MAX = 8
+TICKS_MIN = 4
 INSIDE_MAX = 3
 """A legend of more curves than that stands beside the diagram, where it hides nothing."""
 
@@ -45,6 +47,18 @@ class Plot:
 def by_name(found: Sequence[float]) -> list[tuple[float, float]]:
     """Values of a plot of bars, in their order."""
     return [(float(place), value) for place, value in enumerate(found)]
+
+
+def powers(low: float, high: float) -> list[float]:
+    """Ticks of a logarithmic axis: powers of ten, with twice and five times them between where
+    there would be too few."""
+    exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
+    for steps in ((1,), (1, 2, 5)):
+        ticks = [step * 10.0**exponent for exponent in exponents for step in steps]
+        within = [tick for tick in ticks if low <= tick <= high]
+        if len(within) >= TICKS_MIN:
+            break
+    return within
 
 
 def save(plots: Sequence[Plot], directory: Path) -> list[Path]:
@@ -91,6 +105,7 @@ def _draw_lines(axes: Any, plot: Plot) -> None:
         axes.set_xticks(places, [f"{place:,.0f}" for place in places], minor=False)
     if plot.logarithmic_y:
         axes.set_yscale("log")
+        axes.set_yticks(powers(*axes.get_ylim()))
     else:
         axes.set_ylim(bottom=0)
     axes.minorticks_off()

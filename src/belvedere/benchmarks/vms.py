@@ -2,18 +2,21 @@
 
 A base table t (id, c1, c2) with the aggregation key c1 and the value c2; the join has its right
 table's key in c1. Clients insert, update and delete, a third each; deferred views follow by the
-log. The paper ran 40 clients and 10 to 50 view managers on 40 machines: shapes compare, rates do
-not. The numbers of its diagrams are lost; what is published below is what its text says.
+log. What is compared runs in turn, part by part, and is judged by its better quarter. The paper ran
+40 clients and 10 to 50 view managers on 40 machines: shapes compare, rates do not. The numbers of
+its diagrams are lost; what is published below is what its text says.
 """
 
 from __future__ import annotations
 
 import random
+from contextlib import ExitStack
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from belvedere.benchmarks.plots import Plot, by_name
-from belvedere.benchmarks.report import Figure, Report, alternate
+from belvedere.benchmarks.report import Figure, Report, alternate, better_quarter
 from belvedere.benchmarks.views import run_steps
 from belvedere.benchmarks.workload import (
     ON_DEMAND,
@@ -33,6 +36,7 @@ from belvedere.interfaces.dbapi import Connection
 
 ROWS = 50_000
 OPERATIONS = 20_000
+PARTS = 4
 KEYS = 500
 SCAN_ROWS = (1_000, 10_000, 100_000, 1_000_000)
 VIEW_COUNTS = (1, 2, 4, 8)
@@ -76,32 +80,49 @@ def _sizes(scale: float) -> tuple[int, int]:
     return max(int(ROWS * scale), 100), max(int(OPERATIONS * scale), 60)
 
 
-def _run(connection: Connection, statements: list[Statement], *views: str) -> tuple[float, float]:
-    """Operations a second: of the clients, and until every view had all of them."""
-    written = seconds(partial(run_all, connection, statements))
-    behind = seconds(partial(follow, connection, *views))
-    return len(statements) / written, len(statements) / (written + behind)
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A store with views, and what its clients do."""
+
+    connection: Connection
+    statements: list[Statement]
+    views: tuple[str, ...] = ()
+
+
+def _run(side: Side, part: int) -> tuple[float, float]:
+    """Seconds of an operation in this part: of the clients, and until every view had all."""
+    statements = side.statements[part::PARTS]
+    written = seconds(partial(run_all, side.connection, statements))
+    behind = seconds(partial(follow, side.connection, *side.views))
+    return written / len(statements), (written + behind) / len(statements)
+
+
+def _rates(*sides: Side) -> list[tuple[float, float]]:
+    """Operations a second of each: of the clients, and until every view had all of them."""
+    taken: list[list[tuple[float, float]]] = [[] for _ in sides]
+    for part in range(PARTS):
+        for side, times in zip(sides, taken, strict=True):
+            times.append(_run(side, part))
+    return [
+        (
+            1 / better_quarter([clients for clients, _ in times]),
+            1 / better_quarter([maintained for _, maintained in times]),
+        )
+        for times in taken
+    ]
 
 
 # -- figures 6, 7, 8 and 12 ------------------------------------------------------------------------
 
 
 def view_types(directory: Path, scale: float, seed: int, report: Report) -> None:
-    rows, count = _sizes(scale)
-    statements = mixed(random.Random(seed), "t", rows, count, KEYS)
-    with opened(directory / "none") as connection:
-        _tables(connection, rows)
-        none, _ = _run(connection, statements)
-    report.add(Figure("no view, writes", none, "1/s"))
     kinds = ("writes beside it", "maintained", "maintenance alone")
     found: dict[str, list[float]] = {kind: [] for kind in kinds}
+    without = []
     for name, (query, published) in VIEWS.items():
-        with opened(directory / name.replace("%", "")) as connection:
-            _tables(connection, rows)
-            create(connection, "v", query, maintenance="deferred")
-            follow(connection, "v")
-            clients, maintained = _run(connection, statements, "v")
-            alone = _maintenance_alone(connection, query, rows, count, seed)
+        place = directory / name.replace("%", "")
+        none, clients, maintained, alone = _view_type(place, query, scale, seed)
+        without.append(none)
         report.add(
             Figure(f"{name}, maintained", maintained, "1/s", "", none, f"fig 6-8: {published}")
         )
@@ -111,16 +132,35 @@ def view_types(directory: Path, scale: float, seed: int, report: Report) -> None
         report.add(Figure(f"{name}, maintenance alone", alone, "1/s", "", none, share))
         for kind, value in zip(kinds, (clients, maintained, alone), strict=True):
             found[kind].append(value)
+    report.add(Figure("no view, writes", max(without), "1/s"))
     curves = {kind: by_name(values) for kind, values in found.items()}
     alone_only = {"": curves.pop("maintenance alone")}
     title, y, names = (
-        f"VMS view types ({none:,.0f} writes a second without)",
+        f"VMS view types ({max(without):,.0f} writes a second without)",
         "operations a second",
         tuple(VIEWS),
     )
     report.plots.append(Plot(title, "", y, curves, bars=names))
     title, y = "VMS maintenance alone", "changes a second"
     report.plots.append(Plot(title, "", y, alone_only, bars=names))
+
+
+def _view_type(
+    directory: Path, query: str, scale: float, seed: int
+) -> tuple[float, float, float, float]:
+    """Writes a second without the view and beside it, and until it had them; maintenance alone."""
+    rows, count = _sizes(scale)
+    statements = mixed(random.Random(seed), "t", rows, count, KEYS)
+    with opened(directory / "none") as plain, opened(directory / "view") as connection:
+        for one in (plain, connection):
+            _tables(one, rows)
+        create(connection, "v", query, maintenance="deferred")
+        follow(connection, "v")
+        (none, _), (clients, maintained) = _rates(
+            Side(plain, statements), Side(connection, statements, ("v",))
+        )
+        alone = _maintenance_alone(connection, query, rows, count, seed)
+    return none, clients, maintained, alone
 
 
 def _maintenance_alone(
@@ -144,20 +184,20 @@ def _maintenance_alone(
 def distributions(directory: Path, scale: float, seed: int, report: Report) -> None:
     """Updates of uniform and of skewed keys: consolidation makes hot rows cheap here."""
     rows, count = _sizes(scale)
-    rates: dict[str, float] = {}
-    for name, draw in (("uniform", uniform), ("zipf", zipfian)):
-        keys = draw(random.Random(seed), rows, count)
-        text = "UPDATE t SET v = v + 1 WHERE id = ?"
-        with opened(directory / name) as connection:
+    text = "UPDATE t SET v = v + 1 WHERE id = ?"
+    sides: list[Side] = []
+    with ExitStack() as stack:
+        for name, draw in (("uniform", uniform), ("zipf", zipfian)):
+            connection = stack.enter_context(opened(directory / name))
             _tables(connection, rows)
             create(connection, "v", VIEWS["sum"][0], maintenance="deferred")
             follow(connection, "v")
-            _, rates[name] = _run(connection, [Statement(text, (key,)) for key in keys], "v")
+            keys = draw(random.Random(seed), rows, count)
+            sides.append(Side(connection, [Statement(text, (key,)) for key in keys], ("v",)))
+        (_, even), (_, skewed) = _rates(*sides)
     published = "fig 11: zipf much slower than uniform (hot region servers)"
-    report.add(Figure("uniform keys, maintained", rates["uniform"], "1/s"))
-    report.add(
-        Figure("zipf keys, maintained", rates["zipf"], "1/s", "", rates["uniform"], published)
-    )
+    report.add(Figure("uniform keys, maintained", even, "1/s"))
+    report.add(Figure("zipf keys, maintained", skewed, "1/s", "", even, published))
 
 
 # -- figure 13 -------------------------------------------------------------------------------------
@@ -166,23 +206,23 @@ def distributions(directory: Path, scale: float, seed: int, report: Report) -> N
 def number_of_views(directory: Path, scale: float, seed: int, report: Report) -> None:
     rows, count = _sizes(scale)
     statements = mixed(random.Random(seed), "t", rows, count, KEYS)
-    points: list[tuple[float, float]] = []
-    for views in VIEW_COUNTS:
-        with opened(directory / str(views)) as connection:
+    sides: list[Side] = []
+    with ExitStack() as stack:
+        for views in VIEW_COUNTS:
+            connection = stack.enter_context(opened(directory / str(views)))
             _tables(connection, rows)
-            names = [f"v{number}" for number in range(views)]
+            names = tuple(f"v{number}" for number in range(views))
             for number, name in enumerate(names):
                 query = f"SELECT g, count(*) AS n FROM t WHERE v >= {number} GROUP BY g"
                 create(connection, name, query, maintenance="deferred")
             follow(connection, *names)
-            _, maintained = _run(connection, statements, *names)
-        points.append((float(views), maintained))
+            sides.append(Side(connection, statements, names))
+        rates = [maintained for _, maintained in _rates(*sides)]
+    points = [(float(views), rate) for views, rate in zip(VIEW_COUNTS, rates, strict=True)]
+    for views, rate in zip(VIEW_COUNTS, rates, strict=True):
         published = "fig 13: a leap from one to two, then ever less" if views > 1 else ""
-        report.add(
-            Figure(
-                f"{views} count views, maintained", maintained, "1/s", "", points[0][1], published
-            )
-        )
+        title = f"{views} count views, maintained"
+        report.add(Figure(title, rate, "1/s", "", rates[0], published))
     report.plots.append(
         Plot("VMS number of views", "count views", "operations a second", {"maintained": points})
     )
