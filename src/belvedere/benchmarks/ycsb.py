@@ -207,12 +207,11 @@ def _modify(system: System, key: str, value: str) -> None:
 # -- the systems -----------------------------------------------------------------------------------
 
 
-class Belvedere:
-    def __init__(self, path: Path) -> None:
-        self._connection: Connection = connect(str(path), durability="off")
-        self._connection.autocommit = True
-        self._execute = self._connection.execute
-        self._execute(CREATE)
+class _BySql:
+    """What a system does with statements, which are the same for each that speaks SQL."""
+
+    _connection: Connection | sqlite3.Connection
+    _execute: Callable[..., Any]
 
     def insert(self, key: str, fields: tuple[str, ...]) -> object:
         return self._execute(INSERT, (key, *fields))
@@ -228,6 +227,14 @@ class Belvedere:
 
     def close(self) -> None:
         self._connection.close()
+
+
+class Belvedere(_BySql):
+    def __init__(self, path: Path) -> None:
+        self._connection = connect(str(path), durability="off")
+        self._connection.autocommit = True
+        self._execute = self._connection.execute
+        self._execute(CREATE)
 
 
 class Raw:
@@ -264,25 +271,10 @@ class Raw:
         self._database.close()
 
 
-class Sqlite:
+class Sqlite(_BySql):
     def __init__(self, path: Path) -> None:
         self._connection = sqlite3.connect(path, isolation_level=None)
         self._connection.execute("PRAGMA journal_mode = WAL")
         self._connection.execute("PRAGMA synchronous = OFF")
         self._execute = self._connection.execute
         self._execute(CREATE)
-
-    def insert(self, key: str, fields: tuple[str, ...]) -> object:
-        return self._execute(INSERT, (key, *fields))
-
-    def read(self, key: str) -> object:
-        return self._execute(READ, (key,)).fetchone()
-
-    def update(self, key: str, value: str) -> object:
-        return self._execute(UPDATE, (value, key))
-
-    def scan(self, key: str, rows: int) -> object:
-        return self._execute(SCAN, (key, rows)).fetchall()
-
-    def close(self) -> None:
-        self._connection.close()

@@ -18,6 +18,7 @@ from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan.expression_printer import ExpressionPrinter
+from belvedere.plan.transform import inputs
 
 Note = Callable[[n.Node], str]
 
@@ -299,22 +300,4 @@ class _Printer(ExpressionPrinter):
 
 
 def children_to_print(node: n.Node) -> tuple[n.Node | n.Cte, ...]:
-    match node:
-        case n.Join() | n.SetOperation():
-            return (node.left, node.right)
-        case n.RecursiveUnion():
-            return (node.base, node.step)
-        case n.With():
-            return (*node.ctes, node.body)
-        case (
-            n.Scan()
-            | n.VirtualScan()
-            | n.Values()
-            | n.TableFunction()
-            | n.CteScan()
-            | n.Changes()
-            | n.State()
-        ):
-            return ()
-        case _:
-            return (node.input,)
+    return (*node.ctes, node.body) if isinstance(node, n.With) else inputs(node)

@@ -12,6 +12,7 @@ from belvedere.plan.functions.function import Function, Volatility
 from belvedere.types import Kind, SqlType
 
 SUBQUERIES = (e.ScalarSubquery, e.Exists, e.QuantifiedSubquery, e.ArraySubquery)
+_NEVER_CONSTANT = (e.Column, e.OuterColumn, e.SequenceCall, *SUBQUERIES)
 _OPAQUE = (Function, SqlType, str, int, float, bytes)
 
 
@@ -65,6 +66,16 @@ def nearest_columns(plan: n.Node) -> tuple[int, ...] | None:
                 if function is not None and function.volatility is Volatility.VOLATILE:
                     return None
     return tuple(sorted(columns))
+
+
+def is_constant(expression: e.Expression) -> bool:
+    """Whether it has one value, whatever the row, the moment and the data."""
+    for item, _ in walk(expression, 0):
+        if isinstance(item, _NEVER_CONSTANT):
+            return False
+        if isinstance(item, e.Call | e.Cast) and item.function.volatility is Volatility.VOLATILE:
+            return False
+    return True
 
 
 def walk(item: Any, level: int) -> Iterator[tuple[Any, int]]:

@@ -15,14 +15,14 @@ import sqlglot
 from sqlglot import exp
 
 from belvedere.errors import Error
-from belvedere.execution.direct.dependence import walk
+from belvedere.execution.direct.dependence import is_constant
 from belvedere.execution.duck.query import ColumnPlaces, Outer, Query, Typed, one_type
 from belvedere.execution.duck.quotients import chosen, result_of, shown_of
 from belvedere.execution.duck.shortcuts import padded, shorter_form, stripped
 from belvedere.execution.duck.types import NotExact, Ragged, literal_text, literal_type, type_text
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.functions import Function, Volatility, build_sql
+from belvedere.plan.functions import Function, build_sql
 from belvedere.plan.functions.registry import registry
 from belvedere.types import BOOLEAN, TEXT, Kind, SqlType
 
@@ -372,16 +372,6 @@ def _verbatim(text: str) -> exp.Expr:
 
 # -- folding ---------------------------------------------------------------------------------------
 
-_NEVER_FOLDED = (
-    e.Column,
-    e.OuterColumn,
-    e.SequenceCall,
-    e.ScalarSubquery,
-    e.Exists,
-    e.QuantifiedSubquery,
-    e.ArraySubquery,
-)
-
 
 def _folded(scope: Scope, expression: e.Expression) -> e.Literal | None:
     """The value of an expression that depends on no row; None when it does, or when it fails: an
@@ -392,12 +382,3 @@ def _folded(scope: Scope, expression: e.Expression) -> e.Literal | None:
         return e.Literal(scope.evaluate(expression), expression.type)
     except Error:
         return None
-
-
-def is_constant(expression: e.Expression) -> bool:
-    for item, _ in walk(expression, 0):
-        if isinstance(item, _NEVER_FOLDED):
-            return False
-        if isinstance(item, e.Call | e.Cast) and item.function.volatility is Volatility.VOLATILE:
-            return False
-    return True

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.errors import Error
-from belvedere.execution.spark.expressions import Evaluate, is_constant, one_type
+from belvedere.execution.direct.dependence import is_constant
+from belvedere.execution.spark.expressions import Evaluate, one_type
 from belvedere.execution.spark.forms import (
     COMPARISONS,
     FLOATS,

@@ -11,11 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from belvedere.errors import Error
-from belvedere.execution.direct.dependence import walk
+from belvedere.execution.direct.dependence import is_constant
 from belvedere.execution.spark.forms import comparable, scalar_form
 from belvedere.execution.spark.types import NotNative, Typed, carrier, constant
 from belvedere.plan import expressions as e
-from belvedere.plan.functions import Function, Volatility
+from belvedere.plan.functions import Function
 from belvedere.types import BOOLEAN, Kind, SqlType
 
 Evaluate = Callable[[e.Expression], object]
@@ -143,23 +143,3 @@ def _require_comparable(left: Typed, right: Typed) -> None:
         return
     if not comparable(left.type, right.type):
         raise NotNative("equality of these types is not Spark's")
-
-
-_NEVER_FOLDED = (
-    e.Column,
-    e.OuterColumn,
-    e.SequenceCall,
-    e.ScalarSubquery,
-    e.Exists,
-    e.QuantifiedSubquery,
-    e.ArraySubquery,
-)
-
-
-def is_constant(expression: e.Expression) -> bool:
-    for item, _ in walk(expression, 0):
-        if isinstance(item, _NEVER_FOLDED):
-            return False
-        if isinstance(item, e.Call | e.Cast) and item.function.volatility is Volatility.VOLATILE:
-            return False
-    return True

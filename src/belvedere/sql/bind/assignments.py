@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from belvedere.catalog.model import Table
+from belvedere.catalog.model import Column, Table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -22,8 +22,9 @@ def bind_sets(
 ) -> tuple[n.Assignment, ...]:
     """The assignments of SET; values are cast by `assign(value, ordinal, at)`."""
     found: dict[int, n.Assignment] = {}
+    live = live_columns(table)
     for clause in sets:
-        ordinals = [_ordinal(table, name, clause.at) for name in clause.columns]
+        ordinals = [column_ordinal(table, live, name, clause.at) for name in clause.columns]
         values = _values(env, texts, table, clause, ordinals)
         for ordinal, value in zip(ordinals, values):
             if ordinal in found:
@@ -31,14 +32,14 @@ def bind_sets(
                     "multiple assignments to same column",
                     sqlstate="42601",
                     position=clause.at + 1,
-                    column=live_columns(table)[ordinal].name,
+                    column=live[ordinal].name,
                 )
             found[ordinal] = n.Assignment(ordinal, assign(value, ordinal, clause.value.at))
     return tuple(found.values())
 
 
-def _ordinal(table: Table, name: str, at: int) -> int:
-    live = live_columns(table)
+def column_ordinal(table: Table, live: list[Column], name: str, at: int) -> int:
+    """The place of a column that a statement names, among those that are `live`."""
     for i, column in enumerate(live):
         if column.name == name and not column.hidden:
             return i

@@ -8,12 +8,12 @@ from belvedere.catalog.model import Column, PlainView, Table, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.sql.bind.assignments import bind_sets
+from belvedere.sql.bind.assignments import bind_sets, column_ordinal
 from belvedere.sql.bind.binder import Binder, Env
 from belvedere.sql.bind.coerce import ASSIGNMENT, boolean, coerce
 from belvedere.sql.bind.conflicts import bind_conflict
 from belvedere.sql.bind.query import coerce_columns
-from belvedere.sql.bind.scope import CteName, Relation, Scope, near, source_relation
+from belvedere.sql.bind.scope import CteName, Relation, Scope, source_relation
 from belvedere.sql.bind.sources import beside, find_object, split_name, unknown_table
 from belvedere.sql.bind.targets import expand_targets
 from belvedere.sql.bind.texts import Texts, live_columns, table_fields
@@ -226,20 +226,6 @@ def _always(column: Column, at: int) -> InvalidInput:
 
 def _no_columns() -> Relation:
     return Relation(n.EMPTY_ROW)
-
-
-def column_ordinal(table: Table, live: list[Column], name: str, at: int) -> int:
-    for i, column in enumerate(live):
-        if column.name == name and not column.hidden:
-            return i
-    raise InvalidInput(
-        "column of relation does not exist",
-        sqlstate="42703",
-        position=at + 1,
-        hint=near(name, (column.name for column in live if not column.hidden)),
-        column=name,
-        relation=table.name,
-    )
 
 
 def assigned(
