@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
 from belvedere.errors import InvalidInput, Unsupported
-from tests.views.sql import Store, opened
+from tests.views.sql import Store, opened, rows_of
 
 VIEWS = {
     "totals": "SELECT customer, count(*) AS n, sum(total) AS s FROM orders GROUP BY customer",
@@ -188,3 +189,63 @@ def test_a_view_is_not_replaced_by_one_that_its_indexes_cannot_be_of(store: Stor
         assert found.value.sqlstate == sqlstate
         assert {view.id for view in store.db.catalog.views} == before
     assert store.run("SELECT * FROM r WHERE id = 2") == [(2, 1)]
+
+
+def _by_index(store: Store) -> list[Any]:
+    return rows_of(store.session(), "SELECT id FROM r WHERE g = 1 ORDER BY id", "any")
+
+
+def _ways(store: Store) -> set[tuple[str, str | None]]:
+    found = store.run(
+        "SELECT maintenance, schedule FROM belvedere.views WHERE name IN ('r', 'r_by_g')"
+    )
+    return set(found)
+
+
+HOURLY = "WITH (maintenance = 'deferred', refresh_every = '1 h')"
+
+
+@pytest.fixture
+def hourly(store: Store) -> Store:
+    store.run(
+        "CREATE TABLE r_base (id int PRIMARY KEY, g int)",
+        f"CREATE MATERIALIZED VIEW r {HOURLY} AS SELECT id, g FROM r_base",
+        "CREATE INDEX r_by_g ON r (g)",
+    )
+    return store
+
+
+def test_a_refreshed_view_is_read_by_indexes_that_are_refreshed_too(hourly: Store) -> None:
+    hourly.run("INSERT INTO r_base VALUES (1, 1)", "REFRESH MATERIALIZED VIEW r")
+    assert _by_index(hourly) == [(1,)]
+
+
+def test_indexes_are_switched_with_their_view(hourly: Store) -> None:
+    hourly.run(
+        "ALTER MATERIALIZED VIEW r SET (maintenance = 'immediate')",
+        "INSERT INTO r_base VALUES (1, 1)",
+    )
+    assert _by_index(hourly) == [(1,)]
+    assert _ways(hourly) == {("immediate", None)}
+    hourly.run("ALTER MATERIALIZED VIEW r SET (maintenance = 'deferred', max_lag = '2 s')")
+    hourly.run("ALTER MATERIALIZED VIEW r SET (refresh_every = '2 h')")
+    assert _ways(hourly) == {("deferred", "refresh_every 2 h")}
+    assert set(hourly.verified().values()) == {True}
+
+
+def test_indexes_of_a_replaced_view_are_kept_as_the_new_one(hourly: Store) -> None:
+    hourly.run(
+        "CREATE OR REPLACE MATERIALIZED VIEW r AS SELECT id, g FROM r_base",
+        "INSERT INTO r_base VALUES (1, 1)",
+    )
+    assert _by_index(hourly) == [(1,)]
+    assert _ways(hourly) == {("immediate", None)}
+
+
+def test_an_index_that_was_asked_to_be_otherwise_stays_so(hourly: Store) -> None:
+    hourly.run(
+        "DROP INDEX r_by_g",
+        "CREATE INDEX r_by_g ON r (g) WITH (maintenance = 'immediate')",
+        "ALTER MATERIALIZED VIEW r SET (refresh_every = '2 h')",
+    )
+    assert _ways(hourly) == {("immediate", None), ("deferred", "refresh_every 2 h")}

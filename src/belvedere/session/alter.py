@@ -13,7 +13,7 @@ from belvedere.catalog.model import Index, PlainView, Sequence, Table, TypeName,
 from belvedere.catalog.remake import has_primary_key
 from belvedere.catalog.structure import column_named
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.session import columns, rowwise, views
+from belvedere.session import columns, rowwise, view_indexes, views
 from belvedere.session.dependents import keep_plain_views
 from belvedere.session.renames import rename_in_views
 from belvedere.session.schemas import alter_schema, set_schema
@@ -50,6 +50,7 @@ def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
             alter_table(session, edit, edit.catalog.table(found.id), action)
         elif isinstance(found, View) and isinstance(action, d.SetOptions):
             views.set_options(session, edit, found, dict(action.options))
+            view_indexes.follow(session, before, edit, found.id)
         else:
             raise Unsupported(f"ALTER {statement.kind.upper()}", action=type(action).__name__)
     cascade = any(isinstance(one, d.DropColumn) and one.cascade for one in statement.actions)

@@ -19,6 +19,7 @@ from belvedere.execution.duck.rows import rows_of
 from belvedere.execution.run import Rows
 from belvedere.plan import nodes as n
 from belvedere.plan.fields import Field, Fields
+from belvedere.session import view_indexes
 from belvedere.session.notices import tell
 from belvedere.session.result import Result
 from belvedere.session.views import bind_definition, written
@@ -46,7 +47,7 @@ def maintain(session: Session, statement: d.MaintainView) -> Result:
     match statement.verb:
         case "refresh":
             if view.maintenance is Maintenance.DEFERRED:
-                session.host.catch_up(view)
+                view_indexes.refresh(session, view)
             else:
                 tell(session, f'view "{view.name}" is immediate, it is always up to date')
             return Result("REFRESH MATERIALIZED VIEW")

@@ -1,8 +1,9 @@
 """CREATE [UNIQUE] INDEX .. ON a materialized view.
 
 An index of a view is a view of its own: all columns of the view, those of the index first, kept in
-their order. It is maintained like the view it is of, from the base tables; a unique one is always
-immediate, so that the transaction that breaks it is the one that fails.
+their order. It is maintained like the view it is of, from the base tables, also when that view is
+switched, unless it was asked to be otherwise; a unique one is always immediate, so that the
+transaction that breaks it is the one that fails.
 """
 
 from __future__ import annotations
@@ -18,9 +19,11 @@ from belvedere.session.result import Result
 from belvedere.session.views import checked_maintenance
 from belvedere.sql import definitions as d
 from belvedere.views.build import STAGED
+from belvedere.views.flip import switch
 from belvedere.views.form import INDEX
 from belvedere.views.index_rule import is_index
 from belvedere.views.schedule import OPTIONS as SCHEDULE
+from belvedere.views.schedule import schedule_of
 from belvedere.views.unique import UNIQUE, require_unique
 
 if TYPE_CHECKING:
@@ -86,12 +89,13 @@ def copy(session: Session, index: View, view: View, name: str, final: str) -> st
         )
     columns = [*keys, *(column for column in every if column not in keys)]
     order = ",".join(str(every.index(column)) for column in columns)
+    options = _followed(session.host.catalog, index, view)
     session.host.create_view(
         name,
         _definition(schema, view.name, columns),
-        index.maintenance,
+        Maintenance(options["maintenance"]),
         schema=schema,
-        options=index.options | {INDEX: order, STAGED: str(index.id)},
+        options=options | {INDEX: order, STAGED: str(index.id)},
         reads=(view.id,),
     )
     if UNIQUE in index.options:
@@ -111,7 +115,9 @@ def _options(statement: d.CreateIndex, view: View) -> dict[str, str]:
             raise Unsupported("a unique index that is not immediate and remote")
         given = {**{k: v for k, v in view.options.items() if k == "strict"}, **given}
     else:
-        given = {**{k: v for k, v in view.options.items() if k in _INHERITED}, **given}
+        own = given.keys() & {"maintenance", *SCHEDULE}
+        inherited = [k for k in _INHERITED if not (own and k in SCHEDULE)]
+        given = {**{k: v for k, v in view.options.items() if k in inherited}, **given}
     given["maintenance"] = checked_maintenance(given).value
     return given
 
@@ -144,8 +150,53 @@ def _require_unique(session: Session, name: str, schema: str) -> None:
         raise
 
 
+# -- with their view -------------------------------------------------------------------------------
+
+
+def indexes_of(catalog: Catalog, view: View) -> list[View]:
+    """The indexes that were made of a view."""
+    users = catalog.views_over(view.id)
+    return [user for user in users if is_index(user) and user.reads == (view.id,)]
+
+
 def drop_indexes(edit: Edit, view: View) -> None:
     """The indexes of a view go with it."""
-    for user in edit.catalog.views_over(view.id):
-        if is_index(user) and user.reads == (view.id,):
-            edit.drop_view(user.id)
+    for index in indexes_of(edit.catalog, view):
+        edit.drop_view(index.id)
+
+
+def refresh(session: Session, view: View) -> None:
+    """Bring a deferred view, and what it is read by, to now."""
+    for one in (view, *indexes_of(session.catalog, view)):
+        if one.maintenance is Maintenance.DEFERRED:
+            session.host.catch_up(one)
+
+
+def follow(session: Session, before: Catalog, edit: Edit, id_: int) -> None:
+    """The indexes of a view that was switched are kept as it is now."""
+    view = _view(edit.catalog, id_)
+    for index in indexes_of(edit.catalog, view):
+        options = _followed(before, index, view)
+        maintenance = Maintenance(options["maintenance"])
+        if options != index.options:
+            if index.maintenance is not maintenance is Maintenance.IMMEDIATE:
+                session.host.catch_up(index)
+            switch(edit, index, maintenance, options)
+
+
+def _followed(before: Catalog, index: View, new: View) -> dict[str, str]:
+    """The options of an index beside the view as it is now: those of the view, unless it was not
+    kept like the view before."""
+    old = _view(before, index.reads[0])
+    alike = schedule_of(index.options) == schedule_of(old.options)
+    if UNIQUE in index.options or index.maintenance is not old.maintenance or not alike:
+        return index.options
+    own = {key: value for key, value in index.options.items() if key not in SCHEDULE}
+    schedule = {key: value for key, value in new.options.items() if key in SCHEDULE}
+    return own | schedule | {"maintenance": new.maintenance.value}
+
+
+def _view(catalog: Catalog, id_: int) -> View:
+    found = catalog.get(id_)
+    assert isinstance(found, View)
+    return found
