@@ -43,8 +43,9 @@ from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
-from belvedere.views.build import fill_index, unfinished
+from belvedere.views.build import fill_index, gone_on_with, unfinished
 from belvedere.views.cells import cell_participants, fill_on_cells
+from belvedere.views.fill_place import listed_range
 from belvedere.views.host import ViewHost
 from belvedere.views.keep import Bind, Keeper, no_queries
 from belvedere.views.participants import participants
@@ -110,12 +111,13 @@ class Database(ViewHost):
         db = Database(
             opened, config, random=random, compile_expression=compile_expression, bind=bind
         )
-        left = [item.id for item in unfinished(db.catalog)]
-        begun = db.resumable_views() if config.resume_builds else []
-        if left:
-            db._drop_unfinished([id_ for id_ in left if id_ not in begun])
-        for id_ in begun:
-            db._finish(id_, [id_])
+        left = unfinished(db.catalog)
+        kept = gone_on_with(left, every=config.resume_builds)
+        if len(kept) < len(left):
+            db._drop_unfinished([item.id for item in left if item not in kept])
+        if bind is not no_queries:  # who cannot read definitions leaves them for who can
+            for item in kept:
+                db._finish(item.id, [one.id for one in kept if one.version == item.version])
         db._start_worker()
         return db
 
@@ -247,6 +249,9 @@ class Database(ViewHost):
                     edit.drop_view(id_, cascade=True)
 
         self.change_schema(drop)
+        if not self.row_atomic:
+            for id_ in ids:
+                self.engine.erase(*listed_range(id_))
 
     def table(self, name: str, schema: str = "public") -> CompiledTable:
         catalog = self.catalog

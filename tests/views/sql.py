@@ -10,6 +10,7 @@ from typing import Any
 from belvedere.catalog.model import View
 from belvedere.config import Config, Durability
 from belvedere.database import Database
+from belvedere.session import replacing
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
 from belvedere.session.shared import Shared
@@ -30,6 +31,7 @@ class Store:
         )
         self.shared = Shared(self.db)
         self._first = self.session()
+        replacing.go_on(self._first)
 
     def session(self) -> Session:
         return Session(self.shared)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,11 +15,12 @@ import pytest
 
 from belvedere import failpoints
 from belvedere.catalog.model import Maintenance, State
-from belvedere.config import Config, Durability
+from belvedere.codec import keyspace
 from belvedere.errors import Unavailable
 from belvedere.session.session import CANCELED
 from belvedere.views import backfill
 from belvedere.views.backfill import Build
+from belvedere.views.fill_steps import Fill
 from belvedere.views.host import NewView
 from belvedere.views.watermarks import place_key, watermark
 from tests.views.sql import Store, opened
@@ -65,6 +67,14 @@ def nothing_is_left(store: Store, before: set[int]) -> None:
             assert reader.get(place_key(id_)) is None
 
 
+def nothing_of_fills_is_left(store: Store) -> None:
+    """Neither places nor lists of keys."""
+    start, end = keyspace.meta_range()
+    with store.db.begin() as reader:
+        keys = [key for batch in reader.scan(start, end) for key, _ in batch]
+    assert not [key for key in keys if b"backfill" in key]
+
+
 def test_views_of_one_table_are_filled_by_one_scan(
     store: Store, monkeypatch: pytest.MonkeyPatch, small_steps: None
 ) -> None:
@@ -86,7 +96,7 @@ def test_views_of_one_table_are_filled_by_one_scan(
     monkeypatch.setattr(store.db, "_backfill", noted)
     with store.db.watched(build):
         store.db.create_views(wanted)
-    assert {"totals", "later", "large", "named"} in filled
+    assert {"totals", "later", "large", "named", "pairs"} in filled
     assert set(store.verified().values()) == {True}
     store.run("INSERT INTO t VALUES (0, 1, 1)")
     assert set(store.verified().values()) == {True}
@@ -253,21 +263,139 @@ def test_a_view_serves_until_what_replaces_it_is_ready(tmp_path: Path, point: st
         assert store.verified() == {"v": True}
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("query", [TOTALS, LARGE, NAMED])
-def test_a_fill_that_was_killed_can_go_on(tmp_path: Path, query: str, small_steps: None) -> None:
-    """From the step it had reached, at the position it began at, though rows changed since."""
-    path = tmp_path / "shop.db"
+SHAPES = {
+    "groups": TOTALS,
+    "rows": LARGE,
+    "partners by key": NAMED,
+    "partners by index": "SELECT t.id, e.w FROM t JOIN e ON e.g = t.g",
+    "a table with itself": PAIRS,
+    "no equality": "SELECT d.id, count(*) AS c FROM t JOIN d ON t.g < d.id GROUP BY d.id",
+    "branches": "SELECT g, v FROM t UNION ALL SELECT id, length(name) FROM d UNION ALL SELECT 1, 2",
+    "outer join": "SELECT t.id, d.name FROM t LEFT JOIN d ON d.id = t.g AND d.name <> 'n1'",
+    "anti join": "SELECT id FROM t WHERE g NOT IN (SELECT id FROM d)",
+    "sub-query": "SELECT id, (SELECT max(w) FROM e WHERE e.g = t.g) AS m FROM t",
+    "extremes": "SELECT g, min(v) AS a, max(id) AS b FROM t GROUP BY g",
+    "distinct values": "SELECT g, count(DISTINCT v) AS c FROM t GROUP BY g",
+    "windows": "SELECT id, row_number() OVER (PARTITION BY g ORDER BY v, id) AS r FROM t",
+    "groups of groups": "SELECT c, count(*) AS n FROM"
+    " (SELECT g, v, count(*) AS c FROM t GROUP BY g, v) q GROUP BY c",
+    "set operation": "SELECT g FROM t EXCEPT SELECT id FROM d",
+    "first rows": "SELECT id, v FROM t ORDER BY v DESC, id LIMIT 5",
+    "above groups": "SELECT q.g, q.m, d.name FROM"
+    " (SELECT g, max(v) AS m FROM t GROUP BY g) q LEFT JOIN d ON d.id = q.g",
+}
+
+
+CREATE = "CREATE MATERIALIZED VIEW v WITH (backfill = 'resumable') AS"
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store with tables, to be copied."""
+    path = tmp_path_factory.mktemp("fills") / "shop.db"
     with opened(path) as store:
         loaded(store, 10_000)
         with_names(store)
-    killed(path, f"CREATE MATERIALIZED VIEW v AS {query}", "backfill.chunk=kill@2")
-    failpoints.arm("backfill.chunk", "raise@2")  # there are three steps: one is left
-    try:
-        with opened(path, Config(durability=Durability.OFF, resume_builds=True)) as store:
+        store.run("CREATE TABLE e (id int PRIMARY KEY, g int, w int)")
+        store.run("INSERT INTO e SELECT i, i % 60, i % 11 FROM generate_series(1, 60) AS s(i)")
+    return path
+
+
+class Walked:
+    """Counts the rows of tables and keys of partitions that fills add up. At every step that is
+    written, the store is copied as it is then: what a kill there would leave."""
+
+    def __init__(self, path: Path, patch: pytest.MonkeyPatch) -> None:
+        self.rows = 0
+        self.images: list[tuple[Path, int]] = []
+        self._path = path
+        add = Fill.add
+
+        def counted(fill: Fill, number: int, walked: Any) -> None:
+            self.rows += len(walked)
+            add(fill, number, walked)
+
+        patch.setattr(Fill, "add", counted)
+
+    def copy(self) -> None:
+        if self.rows == (self.images[-1][1] if self.images else 0):
+            return  # a step of an index
+        image = self._path.parent / f"image {len(self.images)}"
+        shutil.copytree(self._path, image)
+        (image / "LOCK").unlink(missing_ok=True)
+        self.images.append((image, self.rows))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_fill_goes_on_from_every_step(
+    tmp_path: Path, filled: Path, shape: str, small_steps: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What was walked before is not walked again."""
+    path = tmp_path / "shop.db"
+    shutil.copytree(filled, path)
+    walked = Walked(path, monkeypatch)
+    with opened(path) as store:
+        failpoints.arm("backfill.chunk", "call", call=walked.copy)
+        try:
+            store.run(f"{CREATE} {SHAPES[shape]}")
+        finally:
+            failpoints.disarm()
+        total, expected = walked.rows, sorted(store.run("SELECT * FROM v"), key=repr)
+        assert set(store.verified().values()) == {True}
+    assert total >= 10_000
+    assert len(walked.images) >= 2
+    step = len(walked.images) // 3 + 1
+    for image, before in walked.images[::step]:
+        walked.rows = 0
+        with opened(image) as store:
             assert store.view("v").state is State.READY
-            assert store.verified() == {"v": True}
-            store.run("DELETE FROM t WHERE id < 100", "INSERT INTO t VALUES (0, 1, 3)")
-            assert store.verified() == {"v": True}
-    finally:
-        failpoints.disarm()
+            assert (walked.rows, before > 0) == (total - before, True)
+            assert sorted(store.run("SELECT * FROM v"), key=repr) == expected
+            nothing_of_fills_is_left(store)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("point", ["backfill.chunk=kill@2", "catalog.after=kill@2"])
+def test_what_was_to_replace_a_view_does_so_after_a_kill(
+    tmp_path: Path, filled: Path, point: str
+) -> None:
+    path = tmp_path / "shop.db"
+    shutil.copytree(filled, path)
+    with opened(path) as store:
+        store.run("CREATE MATERIALIZED VIEW v AS SELECT g, max(id) AS c FROM t GROUP BY g")
+        store.run("CREATE INDEX of_v ON v (c)")
+    create = CREATE.replace("CREATE", "CREATE OR REPLACE")
+    killed(path, f"{create} {TOTALS}", point)
+    with opened(path) as store:
+        assert sorted(store.run("SELECT * FROM v")) == sorted(store.run(TOTALS))
+        assert {view.name for view in store.db.catalog.views if not view.part} == {"v", "of_v"}
+        assert set(store.verified().values()) == {True}
+        nothing_of_fills_is_left(store)
+
+
+KILLS = {
+    "groups": "backfill.chunk=kill@1",
+    "partners by key": "maintain.before_write=kill@4",
+    "outer join": "maintain.after_write=kill@4",
+    "windows": "backfill.chunk=kill@5",
+    "extremes": "backfill.chunk=kill@20",  # in the middle of an index
+    "distinct values": "backfill.chunk=kill@14",
+    "rows": "maintain.after_write=kill@1",  # begun, and nothing walked
+    "a table with itself": "catalog.before=kill@2",  # filled, and not ready yet
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("shape", KILLS)
+def test_a_fill_that_was_killed_goes_on(tmp_path: Path, filled: Path, shape: str) -> None:
+    """At the position it began at, though rows changed since."""
+    path = tmp_path / "shop.db"
+    shutil.copytree(filled, path)
+    killed(path, f"{CREATE} {SHAPES[shape]}", KILLS[shape])
+    with opened(path) as store:
+        assert store.view("v").state is State.READY
+        assert set(store.verified().values()) == {True}
+        store.run("DELETE FROM t WHERE id < 100", "INSERT INTO t VALUES (0, 1, 3)")
+        assert set(store.verified().values()) == {True}
+        nothing_of_fills_is_left(store)

@@ -10,7 +10,9 @@ from belvedere.config import Config, Durability
 from belvedere.database import MEMORY, Database
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.interfaces.owner import Owner
+from belvedere.session import replacing
 from belvedere.session.expressions import compile_table_expression
+from belvedere.session.session import Session
 from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
 
@@ -83,6 +85,7 @@ def _opened(
         bind=bind_definition,
     )
     shared = Shared(database, memory_limit_mb)
+    replacing.go_on(Session(shared))
     owner = None if path == MEMORY else Owner(database, shared, Path(path))
     return OpenStore(path, database, shared, config.durability, owner)
 

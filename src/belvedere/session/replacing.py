@@ -2,7 +2,7 @@
 
 The new view is filled beside the old one, which serves meanwhile; then its indexes are; then one
 change of the catalog drops the old ones and gives the new ones their names. Until then nobody sees
-them, and a crash leaves nothing of them.
+them, and a crash leaves nothing of them, unless the new view was made to go on after one.
 
     switch      where a commit cannot apply the log (a row-atomic store), ALTER .. SET (maintenance)
                 makes the same view anew in the other way; views over it are told of the new one
@@ -11,20 +11,21 @@ them, and a crash leaves nothing of them.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import View
+from belvedere.catalog.model import State, View
 from belvedere.catalog.structure import still_used
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.fields import Fields
 from belvedere.session import view_indexes, views
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
-from belvedere.views.build import STAGED
+from belvedere.views.build import LATER, RESUMABLE, STAGED
 from belvedere.views.index_rule import is_index
 from belvedere.views.stream import OPTION as KEEP_CHANGES
 
@@ -56,6 +57,23 @@ def create_view(session: Session, statement: d.CreateMaterializedView) -> Result
 
     _replace(session, _Pair(old, staged, statement.query), make)
     return Result("CREATE MATERIALIZED VIEW")
+
+
+def go_on(session: Session) -> None:
+    """Let views take their place that were made to, WITH (backfill = 'resumable'), when the process
+    died; they are filled by now."""
+    for new in session.host.catalog.views:
+        if STAGED not in new.options or new.options.get(LATER) != RESUMABLE:
+            continue
+        old = session.host.catalog.get(int(new.options[STAGED]))
+        if isinstance(old, View) and old.state is State.READY:
+            _replace(session, _Pair(old, new.name, new.definition), lambda: None)
+        else:
+            session.host.change_schema(partial(_drop, id_=new.id))
+
+
+def _drop(edit: Edit, id_: int) -> None:
+    edit.drop_view(id_, cascade=True)
 
 
 def switches(session: Session, statement: d.Alter) -> bool:

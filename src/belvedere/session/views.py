@@ -23,7 +23,7 @@ from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.statements import DataPlan
 from belvedere.views import stream
 from belvedere.views.backfill import Build
-from belvedere.views.build import LATER, filled_later
+from belvedere.views.build import BACKFILLS, LATER, filled_later
 from belvedere.views.flip import switch
 from belvedere.views.form import form_of
 from belvedere.views.index_rule import is_index
@@ -199,9 +199,12 @@ def checked_maintenance(options: dict[str, str]) -> Maintenance:
                 name=name,
             )
     form_of(options)
-    if options.get(LATER, "later") != "later":
+    if options.get(LATER, "later") not in BACKFILLS:
         raise InvalidInput(
-            "invalid backfill", sqlstate="22023", hint="use 'later'", found=options[LATER]
+            "invalid backfill",
+            sqlstate="22023",
+            hint="use 'later' or 'resumable'",
+            found=options[LATER],
         )
     schedule_of(options)
     if stream.OPTION in options:

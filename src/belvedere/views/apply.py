@@ -27,6 +27,8 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn.border import Reader
 from belvedere.types import Row
+from belvedere.views import fill_parts
+from belvedere.views.auxiliary import blind
 from belvedere.views.core import Expressions
 from belvedere.views.kept import Kept
 from belvedere.views.operators import only_columns
@@ -63,6 +65,7 @@ class _Side:
     by_key: Restricted
     left_by_key: Restricted
     exists: Exists | None
+    scans: bool  # whether a key is found by going through all rows only
 
     def matching(self, keys: list[Row]) -> list[Row]:
         """Without the keys that can match nothing."""
@@ -133,6 +136,7 @@ class ApplySource:
                 kept.restricted(right.tree, right.keys) or source.restricted(right.keys),
                 kept.restricted(tree.left, right.left_keys) or left.restricted(right.left_keys),
                 seeker(catalog, right.tree, right.keys),
+                blind(right.tree, right.keys) and kept.restricted(right.tree, right.keys) is None,
             )
             for right, source in zip(tree.rights, rights, strict=True)
         ]
@@ -169,6 +173,14 @@ class ApplySource:
         rows = list(self._left.whole(reader))
         rights = [list(s.source.whole(reader)) for s in self._read]
         return self._run(reader, rows, rights)
+
+    def parts(self) -> list[fill_parts.Part] | None:
+        below = fill_parts.parts_of(self._left)
+        scans = any(side.scans or not side.right.keys for side in self._read)
+        of = lambda reader, rows: self._of_left(rows, reader)  # noqa: E731
+        if below is None:
+            return None
+        return [part.mapped("apply", of, scans=scans, dear=True) for part in below]
 
     def restricted(self, keys: Expressions) -> Restricted:
         """By the left input, where the keys are columns of its rows."""

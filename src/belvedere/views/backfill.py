@@ -1,14 +1,13 @@
 """The first fill of views: beside running writers, several in one scan, in steps that are kept.
 
-    1  the position s of a snapshot is written as the watermark of each view: from here on the log
-       keeps what they will need
-    2  the tables are read at s. Views that take the rows of one table each by itself (with rows of
-       others by their keys) are filled together, in one walk of the table: after some rows what
-       was added up so far is written, with the place in the table, as one batch. Other views are
-       worked out as a whole
+    1  the position s of a snapshot is written as the watermark of each view, with the place where
+       its fill begins: from here on the log keeps what they will need
+    2  the tables are read at s, phase after phase (`views.fill_steps`); views whose only phase is a
+       walk of one table are filled together, in one walk of it. After some rows what was added up
+       so far is written, with the places of all these views, as one batch
     3  the caller catches up from the log and lets the views be read
 
-A walk that was cut short by the death of the process can go on: the table as of s is its newest
+A fill that was cut short by the death of the process can go on: the tables as of s are their newest
 rows undone by the log. `Build` is how whoever asked for the views watches, slows or stops it.
 """
 
@@ -22,15 +21,16 @@ from typing import TypeVar
 from belvedere import failpoints
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_table
-from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
-from belvedere.txn.border import CommitProtocol, Get, Reader
-from belvedere.txn.commit.derived import DerivedRows
-from belvedere.views.additions import Nothing, Recorder, state_rows
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
+from belvedere.txn.border import CommitProtocol, Reader
+from belvedere.types import Row
+from belvedere.views.fill_parts import KeyList
+from belvedere.views.fill_place import Place, listed_range, place_of, place_write
+from belvedere.views.fill_steps import Fill, Way, way_of
 from belvedere.views.group import Keeps
 from belvedere.views.maintain import Maintainer
-from belvedere.views.quick import Remembered
-from belvedere.views.summing import Sums
-from belvedere.views.watermarks import place_key, watermark, watermark_write
+from belvedere.views.tree import inputs_of
+from belvedere.views.watermarks import watermark, watermark_write
 
 T = TypeVar("T")
 GROUPS_MAX = 20_000
@@ -62,12 +62,6 @@ class Build:
             self.sleep(spent_s * (1 - share) / share)
 
 
-def place_of(reader: Reader, view: int) -> bytes | None:
-    """Where the walk of a view's table is: rows of smaller keys are in the view. None: it was not
-    begun, or is over."""
-    return reader.get(place_key(view))
-
-
 def backfill(
     commits: CommitProtocol, keeper: Keeps, views: Sequence[View], reader: Reader, build: Build
 ) -> None:
@@ -76,92 +70,139 @@ def backfill(
     position = reader.position
     if failpoints.armed and failpoints.planted("view_snapshot_early"):
         position = commits.newest.position
-    looked = commits_reader(commits)
-    new = [view for view in views if place_of(looked, view.id) is None]
-    commits.derive(lambda newest: [watermark_write(view.id, position) for view in new])
-    walks: dict[int, list[View]] = {}
+    places = {view.id: place_of(commits_reader(commits), view.id) for view in views}
+    readers = (reader, Watched(reader, build))
+    walks: dict[tuple[int, bytes], list[Fill]] = {}
+    alone: list[tuple[Fill, Place]] = []
+    begun: list[Write] = []
     for view in views:
-        table = keeper.maintainer(reader.catalog, view).table
-        if table is None:
-            _whole(commits, keeper.maintainer(reader.catalog, view), reader, build)
+        maintainer = keeper.maintainer(reader.catalog, view)
+        way = way_for(keeper, maintainer, begun=places[view.id] is not None)
+        place = places[view.id] or Place(way.name)
+        assert place.way == way.name, "a place has a meaning on its way alone"
+        fill = Fill(view, maintainer, way, readers)
+        if places[view.id] is None:
+            begun += [watermark_write(view.id, position), place_write(view.id, place)]
+        if way.table is None:
+            alone.append((fill, place))
         else:
-            walks.setdefault(table, []).append(view)
-    for table, together in walks.items():
-        _walk(commits, keeper, table, together, reader, build)
+            walks.setdefault((way.table, place.after), []).append(fill)
+    commits.derive(lambda newest: begun)
+    filling = _Steps(commits, reader, build)
+    for fill, place in alone:
+        filling.alone(fill, place)
+    for (table, after), fills in walks.items():
+        filling.walk(fills, 0, table, after)
 
 
-def _whole(commits: CommitProtocol, maintainer: Maintainer, reader: Reader, build: Build) -> None:
-    recorder = Recorder()
-    maintainer.fill(Watched(reader, build), recorder)
-    writer = DerivedRows(Nothing(reader.catalog))
-    for addition in recorder.additions:
-        writer.add(*addition)
-    rows = writer.writes()
-    commits.derive(lambda newest: rows)
+def way_for(keeper: Keeps, maintainer: Maintainer, *, begun: bool) -> Way:
+    """How a view is filled; one that was begun goes on as it began."""
+    rows = sum(map(keeper.tiers.rows_of, inputs_of(maintainer.tree)))
+    return way_of(maintainer, small=not begun and rows <= ROWS_MAX)
 
 
-def _walk(
-    commits: CommitProtocol,
-    keeper: Keeps,
-    table: int,
-    views: Sequence[View],
-    reader: Reader,
-    build: Build,
-) -> None:
-    """One walk of a table for several views, from where the first of them is."""
-    compiled = compiled_table(reader.catalog, table)
-    get = Remembered(reader.get).__getitem__
-    steps = [
-        _Filling(commits, view, keeper.maintainer(reader.catalog, view), get) for view in views
-    ]
-    begun = {step.begun for step in steps}
-    if len(begun) > 1:  # views of several builds: each walks by itself
-        for view in views:
-            _walk(commits, keeper, table, [view], reader, build)
-        return
-    (start,) = begun
-    walked = 0
-    for values in reader.scan_values(start or compiled.start, compiled.end):
-        started = time.perf_counter()
-        for step in steps:
-            step.add(values)
-        walked += len(values)
-        if walked >= ROWS_MAX or max(len(step.sums) for step in steps) >= GROUPS_MAX:
-            for step in steps:
-                step.write(compiled.key_of(compiled.decode(values[-1])) + b"\0")
-            walked = 0
-            if failpoints.armed:
-                failpoints.hit("backfill.chunk")
-        build.read(len(values), time.perf_counter() - started)
-    for step in steps:
-        step.write(None)
+def may_go_on(keeper: Keeps, reader: Reader, view: View) -> bool:
+    """Whether something of a fill was saved, and this program would go on in the same way."""
+    place = place_of(reader, view.id)
+    if place is None or place.is_start or watermark(reader, view.id) is None:
+        return False
+    maintainer = keeper.maintainer(reader.catalog, view)
+    return way_for(keeper, maintainer, begun=True).name == place.way
 
 
-class _Filling:
-    """One view on a walk."""
+class _Steps:
+    """Walks, and writes after every so many rows."""
 
-    def __init__(
-        self, commits: CommitProtocol, view: View, maintainer: Maintainer, get: Get
-    ) -> None:
+    def __init__(self, commits: CommitProtocol, reader: Reader, build: Build) -> None:
         self._commits = commits
-        self._get = get
-        self._view = view
-        self._maintainer = maintainer
-        self.sums: Sums = {}
-        self.begun = place_of(commits_reader(commits), view.id)
+        self._reader = reader
+        self._build = build
 
-    def add(self, values: list[bytes]) -> None:
-        self._maintainer.sum_rows(values, self._get, self.sums)
+    def alone(self, fill: Fill, place: Place) -> None:
+        """All phases of one view, from its place on."""
+        if not fill.way.phases:
+            rows = fill.whole()
+            self._commits.derive(lambda newest: rows)
+            return
+        for number in range(place.phase, fill.way.steps):
+            after = place.after if number == place.phase else b""
+            phase = fill.way.phases[number]
+            if isinstance(phase.part.driver, int):
+                self.walk([fill], number, phase.part.driver, after)
+            elif phase.part.driver is None:
+                fill.add(number, ())
+                self._end([fill], number)
+            else:
+                self._walk_list(fill, number, phase.part.driver, after)
+        if fill.way.lists:
+            self._forget_lists(fill)
 
-    def write(self, following: bytes | None) -> None:
+    def walk(self, fills: Sequence[Fill], number: int, table: int, after: bytes) -> None:
+        """One walk of a table for several views."""
+        compiled = compiled_table(self._reader.catalog, table)
+        key_of, decode = compiled.key_of, compiled.decode
+        batches = self._reader.scan_values(after or compiled.start, compiled.end)
+        self._walk(fills, number, batches, lambda value: key_of(decode(value)))
+
+    def _walk_list(self, fill: Fill, number: int, listed: KeyList, after: bytes) -> None:
+        """The keys that earlier phases have found."""
+        start, end = listed_range(fill.view.id, fill.way.phases[number].walks)
+        pairs = commits_reader(self._commits).scan(after or start, end)
+        last: list[bytes] = []
+
+        def keys() -> Iterator[list[Row]]:
+            for batch in pairs:
+                last[:] = [batch[-1][0]]
+                yield [listed.decode(value) for _, value in batch]
+
+        self._walk([fill], number, keys(), lambda _: last[0])
+
+    def _walk(
+        self,
+        fills: Sequence[Fill],
+        number: int,
+        batches: Iterator[list[T]],
+        key_of: Callable[[T], bytes],
+    ) -> None:
+        together = min(ROWS_MAX, max(fill.together(number) for fill in fills))
+        walked: list[T] = []
+        since = 0
+        for batch in batches:
+            started = time.perf_counter()
+            walked += batch
+            since += len(batch)
+            if len(walked) >= together:
+                for fill in fills:
+                    fill.add(number, walked)
+                if since >= ROWS_MAX or max(map(len, fills)) >= GROUPS_MAX:
+                    self._write(fills, (number, key_of(walked[-1]) + b"\0"))
+                    since = 0
+                walked = []
+            self._build.read(len(batch), time.perf_counter() - started)
+        for fill in fills:
+            fill.add(number, walked)
+        self._end(fills, number)
+
+    def _end(self, fills: Sequence[Fill], number: int) -> None:
+        """A phase is over; after the last one so is the fill, unless there are lists to forget."""
+        over = number + 1 == fills[0].way.steps and not fills[0].way.lists
+        self._write(fills, None if over else (number + 1, b""))
+
+    def _write(self, fills: Sequence[Fill], following: tuple[int, bytes] | None) -> None:
         """Add what was added up to what is stored. Nobody else writes a view that is being built,
         so that its rows can be read outside of the section."""
-        recorder = Recorder()
-        self._maintainer.write_sums(self.sums, recorder)
-        self.sums = {}
-        rows = state_rows(commits_reader(self._commits), recorder.additions)
-        place = (place_key(self._view.id), following)
-        self._commits.derive(lambda newest: [*rows, place])
+        stored = commits_reader(self._commits)
+        rows = [write for fill in fills for write in fill.written(stored, following)]
+        self._commits.derive(lambda newest: rows)
+        if failpoints.armed and following is not None:
+            failpoints.hit("backfill.chunk")
+
+    def _forget_lists(self, fill: Fill) -> None:
+        looked = commits_reader(self._commits)
+        for batch in looked.scan(*listed_range(fill.view.id)):
+            gone: list[Write] = [(key, None) for key, _ in batch]
+            self._commits.derive(lambda newest, gone=gone: gone)  # type: ignore[misc]
+        self._commits.derive(lambda newest: [place_write(fill.view.id, None)])
 
 
 def commits_reader(commits: CommitProtocol) -> Reader:
@@ -171,11 +212,6 @@ def commits_reader(commits: CommitProtocol) -> Reader:
         return commits.reader(snapshot)
     finally:
         commits.release(snapshot)
-
-
-def is_resumable(reader: Reader, view: View) -> bool:
-    """Whether a walk was begun that can go on."""
-    return place_of(reader, view.id) is not None and watermark(reader, view.id) is not None
 
 
 class Watched:

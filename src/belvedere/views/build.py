@@ -7,12 +7,13 @@ right from the moment it is written. A row seen twice (by a commit and by its ch
 entry twice. Nobody reads the index before it is READY.
 
 A failed build leaves nothing: the index is dropped again, with its entries. One that was cut short
-by a crash is dropped when the store is opened.
+by a crash is dropped when the store is opened, or goes on where views that need it do (`Place`,
+written with every chunk).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
@@ -20,6 +21,7 @@ from belvedere.catalog.model import Index, State, View
 from belvedere.catalog.relation import compiled_table
 from belvedere.kv.batch import Write
 from belvedere.txn.border import CommitProtocol, Reader
+from belvedere.views.fill_place import Place, place_of, place_write
 from belvedere.views.rekey import CompileExpression, RekeyParticipant
 
 CHUNK_ROWS = 256
@@ -29,7 +31,11 @@ Progress = Callable[[int], None]
 
 
 LATER = "backfill"
-"""The option of a view that somebody else will fill: WITH (backfill = 'later')."""
+"""The option of a view that somebody else will fill: WITH (backfill = 'later'); or whose fill goes
+on after the death of the process: 'resumable'."""
+
+RESUMABLE = "resumable"
+BACKFILLS = ("later", RESUMABLE)
 
 
 STAGED = "takes the place of"
@@ -53,6 +59,25 @@ def is_staged(item: Index | View) -> bool:
     return isinstance(item, View) and item.state is State.READY and STAGED in item.options
 
 
+def gone_on_with(left: Sequence[Index | View], *, every: bool) -> list[Index | View]:
+    """Those of the unfinished whose fill goes on: views that were made to, or `every` one; and what
+    they stand on. In the order in which they are filled."""
+    asked = [item for item in left if _is_resumable(item) or (every and not _is_second(item))]
+    views = [item for item in asked if isinstance(item, View)]
+    below = {id_ for view in views for id_ in (*view.auxiliaries, *view.supports)}
+    kept = [item for item in left if item in asked or item.id in below]
+    return sorted(kept, key=lambda item: item.id)
+
+
+def _is_resumable(item: Index | View) -> bool:
+    return isinstance(item, View) and item.options.get(LATER) == RESUMABLE
+
+
+def _is_second(item: Index | View) -> bool:
+    """Whether it was to take the place of another view, which serves."""
+    return isinstance(item, View) and STAGED in item.options
+
+
 def filled_later(view: View) -> bool:
     """Whether the view waits for `belvedere pipeline backfill`, also across a restart."""
     return view.state is State.BUILDING and view.options.get(LATER) == "later"
@@ -68,7 +93,7 @@ def fill_index(
     """Write the entries of every row of the index's table. 23505 when values are not unique."""
     table = compiled_table(catalog, index.table)
     participant = RekeyParticipant(catalog, index, compile_expression)
-    start, done = table.start, 0
+    start, done = _begun(commits, index) or table.start, 0
     while True:
         walked: list[bytes] = []
 
@@ -77,7 +102,9 @@ def fill_index(
         ) -> list[Write]:
             rows = next(iter(reader.scan(start, table.end, limit=CHUNK_ROWS)), [])
             walked.extend(key for key, _ in rows)
-            return list(_entries(participant, (value for _, value in rows), reader))
+            place = Place(_WAY, 0, walked[-1] + b"\0") if walked else None
+            entries = _entries(participant, (value for _, value in rows), reader)
+            return [*entries, place_write(index.id, place)]
 
         commits.derive(chunk)
         if not walked:
@@ -87,6 +114,21 @@ def fill_index(
             failpoints.hit("backfill.chunk")
         if progress is not None:
             progress(done)
+
+
+_WAY = "rows of its table"
+
+
+def _begun(commits: CommitProtocol, index: Index) -> bytes | None:
+    """Where a fill that was cut short had got to."""
+    found: list[Place | None] = []
+
+    def look(newest: Reader) -> list[Write]:
+        found.append(place_of(newest, index.id))
+        return []
+
+    commits.derive(look)
+    return None if found[0] is None else found[0].after
 
 
 def _entries(

@@ -9,22 +9,33 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import State, View
 from belvedere.codec import keyspace
 from belvedere.kv.batch import BatchStore, Write
 from belvedere.txn.border import SNAPSHOT, ChangeLog, CommitProtocol, Isolation, Published, Reader
+from belvedere.txn.engine import Engine
 from belvedere.txn.transaction import Transaction
-from belvedere.views.backfill import Build, backfill, is_resumable
-from belvedere.views.build import STAGED
+from belvedere.views.backfill import Build, backfill, may_go_on, way_for
 from belvedere.views.deferred import Deferred
+from belvedere.views.fill_place import listed_range, place_of, place_write
 from belvedere.views.keep import Keeper
 from belvedere.views.pending import required_position
 from belvedere.views.stream import OPTION, stream_start
 from belvedere.views.watermarks import watermark, watermark_write
+from belvedere.views.window import consolidated, state_before
 
 _builds = threading.local()
+
+
+class Begun(NamedTuple):
+    """The position a fill is of, and how far it is."""
+
+    position: int
+    phase: int
+    after: bytes
 
 
 class Filling:
@@ -34,6 +45,7 @@ class Filling:
     visibility: Published
     log: ChangeLog
     commits: CommitProtocol
+    engine: Engine
     keeper: Keeper
     deferred: Deferred
     _share: float
@@ -64,61 +76,89 @@ class Filling:
         """Fill a view, and with it those of its transaction (or `among`) that the same scan can
         fill."""
         build = self._build()
-        if view.id in build.filled or self._is_filled(view):
+        if view.id in build.filled:
             return
-        with self._as_begun(view) as reader:
-            pin = self.log.pin(reader.position)
-            try:
-                together = self._scanned_together(view, among, reader)
+        together = [view]
+        if not self._is_filled(view):
+            with self._as_begun(view) as (reader, begun):
+                together = self._scanned_together(view, among, reader, begun)
                 self._backfill(together, reader, build)
-                for one in together:
-                    self.deferred.refresh(one)
-                    build.filled.add(one.id)
-            finally:
-                self.log.unpin(pin)
+        for one in together:
+            self.deferred.refresh(one)
+            build.filled.add(one.id)
 
     def _build(self) -> Build:
         """Under whose eyes this thread fills a view."""
         return getattr(_builds, "build", None) or Build(share=lambda: self._share)
 
     def _is_filled(self, view: View) -> bool:
-        """Whether it was filled in the scan of another one: it has a watermark, and no rest."""
+        """Whether it was filled, in the scan of another one or before the process died: it has a
+        watermark, and no rest."""
         with self.begin() as reader:
-            return watermark(reader, view.id) is not None and not is_resumable(reader, view)
+            return watermark(reader, view.id) is not None and place_of(reader, view.id) is None
 
-    def resumable_views(self) -> list[int]:
-        """The views whose fill was cut short and can go on."""
-        with self.begin() as reader:
-            building = [v for v in self.catalog.views if v.state is State.BUILDING]
-            return [v.id for v in building if is_resumable(reader, v) and STAGED not in v.options]
-
-    def _as_begun(self, view: View) -> AbstractContextManager[Reader]:
-        """A reader for the fill: of now, or of where one that was cut short had begun."""
+    @contextmanager
+    def _as_begun(self, view: View) -> Iterator[tuple[Reader, Begun | None]]:
+        """A reader for the fill, of now; or, where one was cut short and can go on, of where that
+        had begun, and what it had reached."""
         with self.begin() as looked:
-            begun = watermark(looked, view.id)
-            if begun is not None and is_resumable(looked, view):
-                return self.as_of(begun)
-        return self.begin()
+            begun = self._begun(looked, view)
+            pin = self.log.pin(looked.position if begun is None else begun.position)
+            try:
+                if begun is None:
+                    self._begin_again(looked, view)
+                    yield looked, None
+                else:
+                    records = self.log.read_bytes(begun.position, looked.position)
+                    changes = consolidated(records, begun.position, frozenset(view.inputs))
+                    yield state_before(looked, changes, self.keeper.indexes), begun
+            finally:
+                self.log.unpin(pin)
+
+    def _begun(self, reader: Reader, view: View) -> Begun | None:
+        """Where a fill that can go on had begun, and what it had reached."""
+        place, position = place_of(reader, view.id), watermark(reader, view.id)
+        if place is None or position is None or not may_go_on(self.keeper, reader, view):
+            return None
+        return Begun(position, place.phase, place.after)
+
+    def _begin_again(self, reader: Reader, view: View) -> None:
+        """Forget a fill that cannot go on."""
+        if place_of(reader, view.id) is not None:
+            self.engine.erase(*keyspace.relation_range(view.id))
+            self.engine.erase(*listed_range(view.id))
+            self.commits.derive(
+                lambda newest: [watermark_write(view.id, None), place_write(view.id, None)]
+            )
 
     def _scanned_together(
-        self, view: View, among: Sequence[View] | None, reader: Reader
+        self, view: View, among: Sequence[View] | None, reader: Reader, begun: Begun | None
     ) -> list[View]:
-        table = self.keeper.maintainer(reader.catalog, view).table
+        """The view, and others that are filled by the same walk of the same table, from the same
+        place."""
+        table = self._walked(reader, view, begun)
         if table is None:
             return [view]
         if among is None:
             made = [one for one in self.catalog.views if one.version == view.version]
             among = [one for one in made if one.state is State.BUILDING]
-        return [
-            view,
-            *(
+        with self.begin() as looked:
+            others = [
                 one
                 for one in among
                 if one.id != view.id
-                and self.keeper.maintainer(reader.catalog, one).table == table
-                and not is_resumable(reader, one)
-            ),
-        ]
+                and not self._is_filled(one)
+                and self._begun(looked, one) == begun
+                and self._walked(reader, one, begun) == table
+            ]
+            for one in others if begun is None else ():
+                self._begin_again(looked, one)
+        return [view, *others]
+
+    def _walked(self, reader: Reader, view: View, begun: Begun | None) -> int | None:
+        """The table whose walk is all there is to the fill of a view."""
+        maintainer = self.keeper.maintainer(reader.catalog, view)
+        return way_for(self.keeper, maintainer, begun=begun is not None).table
 
     def _backfill(self, views: Sequence[View], reader: Reader, build: Build) -> None:
         backfill(self.commits, self.keeper, views, reader, build)

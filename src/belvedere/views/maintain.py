@@ -17,7 +17,9 @@ from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.codec import accumulator, keyspace
 from belvedere.txn.border import Alone, Get, LockRequest, ParticipantsFor, Reader, RowChange, Writer
+from belvedere.types import Row
 from belvedere.views.compile import Compiled
+from belvedere.views.fill_parts import Part, parts_of
 from belvedere.views.grouping import entries, entry_function
 from belvedere.views.kept import Kept
 from belvedere.views.large import Large
@@ -130,8 +132,7 @@ class Maintainer:
     def fill(self, reader: Reader, writer: Writer) -> None:
         """Add all there is at `reader` to an empty state."""
         sums: Sums = {}
-        rows = ((row, 1) for row in self._source.whole(reader))
-        self._add_up(sums, entries(self._entry_of, rows))
+        self.add_rows(self._source.whole(reader), sums)
         self.write_sums(sums, writer)
 
     @cached_property
@@ -154,6 +155,14 @@ class Maintainer:
         changes = [(b"", None, value, 0) for value in values]
         for leg in self._quick.legs[keyspace.row_prefix(self.table)]:
             self._add_changes(sums, leg, changes, get)  # type: ignore[arg-type]
+
+    def parts(self) -> list[Part] | None:
+        """What `fill` adds, to be worked out in pieces; None where it is no sum of any."""
+        return parts_of(self._source)
+
+    def add_rows(self, rows: Iterable[Row], sums: Sums) -> None:
+        """Add rows of the tree to sums."""
+        self._add_up(sums, entries(self._entry_of, ((row, 1) for row in rows)))
 
     @property
     def reads_state(self) -> bool:

@@ -30,6 +30,7 @@ from belvedere.views.delta import (
     terms_of,
     whole_plans,
 )
+from belvedere.views.fill_parts import Part, parts_of
 from belvedere.views.linear import FLOATS
 from belvedere.views.source import (
     Restricted,
@@ -149,6 +150,26 @@ class CoreSource:
     def whole(self, reader: Reader) -> Iterator[Row]:
         return chained(run_plan(rows, reader, {}) for rows in self._whole)
 
+    def parts(self) -> list[Part]:
+        return [self._part(number) for number in range(len(self._branches))]
+
+    def _part(self, number: int) -> Part:
+        """A branch by the rows of the leaf from which its others are reached best."""
+        terms = [term for term in self._branches[number].terms if len(term.changed) == 1]
+        if not terms:
+            constant = self._whole[number]
+            return Part(None, lambda reader, _: run_plan(constant, reader, {}), "constant")
+        term = min(terms, key=lambda term: (term.scans, -_whole_keys(term.plan), term.changed))
+        at = term.changed[0]
+        one = self._tree.branches[number].leaves[at]
+        project = compiled_table(self._catalog, one.relation).layout.projector(one.slots)
+        rows = compile_plan(self._catalog, term.plan)
+
+        def of(reader: Reader, values: Sequence[bytes]) -> Iterator[Row]:
+            return run_plan(rows, reader, {changes_leaf(at): [project(value) for value in values]})
+
+        return Part(one.relation, of, f"leaf {at} of {one.relation}", scans=bool(term.scans))
+
     def restricted(self, keys: Expressions) -> Restricted:
         """By look-ups that begin at the keys; keys with NULLs have plans of their own."""
         if not keys:
@@ -169,6 +190,12 @@ class CoreSource:
                 yield from run_plan(plan, reader, {KEYS_LEAF: some})
 
         return rows
+
+
+def _whole_keys(plan: n.Node) -> int:
+    """How many rows a plan finds by their whole keys."""
+    joins = [node for node in transform.walk(plan) if isinstance(node, n.Join)]
+    return sum(join.lookup is not None and join.lookup.access.whole for join in joins)
 
 
 def _pruned(term: Term, leaf: int, sides: Sides) -> Sides:
@@ -252,6 +279,14 @@ class MapSource:
         rows = list(self._input.whole(reader))
         return run_plan(self._rows, reader, {KEYS_LEAF: rows})
 
+    def parts(self) -> list[Part] | None:
+        below = parts_of(self._input)
+
+        def of(reader: Reader, rows: list[Row]) -> Iterator[Row]:
+            return run_plan(self._rows, reader, {KEYS_LEAF: rows})
+
+        return None if below is None else [part.mapped("map", of) for part in below]
+
     def restricted(self, keys: Expressions) -> Restricted:
         plan = self._plan
         if isinstance(plan, n.Project):
@@ -278,6 +313,10 @@ class UnionSource:
 
     def whole(self, reader: Reader) -> Iterator[Row]:
         return chained(side.whole(reader) for side in self._sides)
+
+    def parts(self) -> list[Part] | None:
+        left, right = map(parts_of, self._sides)
+        return None if left is None or right is None else [*left, *right]
 
     def restricted(self, keys: Expressions) -> Restricted:
         sides = [side.restricted(keys) for side in self._sides]

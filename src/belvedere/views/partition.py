@@ -13,8 +13,10 @@ from belvedere.execution.direct.compile import compile_plan
 from belvedere.txn.border import Reader
 from belvedere.types import Row
 from belvedere.views.assemble import assembled, first_rows
+from belvedere.views.auxiliary import UNKEYED, blind
 from belvedere.views.core import Expressions
 from belvedere.views.extremum import ExtremaReader, extrema_of, serving_index
+from belvedere.views.fill_parts import KeyList, Part, parts_of
 from belvedere.views.kept import Kept
 from belvedere.views.operators import only_columns
 from belvedere.views.source import (
@@ -46,6 +48,10 @@ class RecomputeSource:
             kept.restricted(one.tree, one.keys) or source.restricted(one.keys)
             for source, one in zip(inputs, tree.inputs, strict=True)
         ]
+        self._scans = any(
+            blind(one.tree, one.keys) and kept.restricted(one.tree, one.keys) is None
+            for one in tree.inputs
+        )
         leaves = [leaf(_INPUT - i, one.tree.plan) for i, one in enumerate(tree.inputs)]
         self._rows = compile_plan(catalog, tree.rebuild(tuple(map(sorted_by_all, leaves))))
         extrema = _extrema_reader(catalog, tree)
@@ -70,6 +76,24 @@ class RecomputeSource:
 
     def whole(self, reader: Reader) -> Iterator[Row]:
         return self._run(reader, [list(source.whole(reader)) for source in self._inputs])
+
+    def parts(self) -> list[Part] | None:
+        """Some partitions at a time; where there is but one, at once."""
+        name = f"partitions by {len(self._tree.inputs[0].keys)}"
+        if not self._tree.inputs[0].keys:
+            return [Part(None, lambda reader, _: self._of_keys(reader, [()]), name, scans=True)]
+        below = list(map(parts_of, self._inputs))
+        feeders = [
+            (part, keys.distinct)
+            for parts, keys in zip(below, self._keys, strict=True)
+            for part in parts or ()
+        ]
+        keyed = not any(field.type.kind in UNKEYED for field in self._keys[0].fields)
+        if not keyed or None in below:
+            return None
+        listed = KeyList(self._keys[0].fields, tuple(feeders))
+        of = lambda reader, keys: self._of_keys(reader, list(keys))  # noqa: E731
+        return [Part(listed, of, name, scans=self._scans, dear=True)]
 
     def restricted(self, keys: Expressions) -> Restricted:
         """By the inputs' keys, where the wanted keys are just these."""

@@ -59,6 +59,9 @@ class WholeSource:
         environment = Environment(now, now, lambda: now, random.Random())
         return self._rows(Run(reader, (), environment, NO_SERVICES, NEVER))
 
+    def parts(self) -> None:
+        """It is no sum of anything."""
+
     def restricted(self, keys: Expressions) -> Restricted:
         return filtered(self._catalog, self, keys)
 

@@ -1,0 +1,119 @@
+"""One view being filled: its phases, and what was added up since the last step was written.
+
+rows         a table whose rows, each by itself, make the view (`Maintainer.table`)
+parts        any other sum of parts (`views.fill_parts`)
+as a whole   what is no sum, and what is so small that nothing would be saved before the end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
+from belvedere.kv.batch import Write
+from belvedere.txn.border import Reader
+from belvedere.txn.commit.derived import DerivedRows
+from belvedere.views.additions import Nothing, Recorder, state_rows
+from belvedere.views.fill_parts import Phase, phases_of
+from belvedere.views.fill_place import Place, listed_key, place_write
+from belvedere.views.maintain import Maintainer
+from belvedere.views.quick import Remembered
+from belvedere.views.summing import Sums
+
+WHOLE = "as a whole"
+
+Adder = Callable[[Sequence[Any]], None]
+
+
+class Way(NamedTuple):
+    """How a view is filled. `phases` is empty when it is by rows of `table`, or as a whole."""
+
+    name: str
+    table: int | None
+    phases: tuple[Phase, ...] = ()
+
+    @property
+    def steps(self) -> int:
+        """How many phases there are."""
+        return max(1, len(self.phases))
+
+    @property
+    def lists(self) -> bool:
+        return any(phase.filled is not None for phase in self.phases)
+
+
+def way_of(maintainer: Maintainer, *, small: bool) -> Way:
+    """`small`: what takes longer in parts than as a whole is done as a whole."""
+    if maintainer.table is not None:
+        return Way(f"rows of {maintainer.table}", maintainer.table)
+    parts = maintainer.parts()
+    if parts is None or (small and any(part.dear for part in parts)):
+        return Way(WHOLE, None)
+    phases = tuple(phases_of(parts))
+    driver = phases[0].part.driver
+    only = len(phases) == 1 and isinstance(driver, int)
+    name = "; ".join(phase.part.name for phase in phases)
+    return Way(name, driver if only and isinstance(driver, int) else None, phases)
+
+
+class Fill:
+    """`place` is where it is: written when `written` gives it."""
+
+    def __init__(
+        self, view: View, maintainer: Maintainer, way: Way, readers: tuple[Reader, Reader]
+    ) -> None:
+        """`readers` are of the tables: the second tells the build how far its scans are."""
+        self.view = view
+        self.way = way
+        self.sums: Sums = {}
+        self._keys: dict[bytes, bytes] = {}
+        self._maintainer = maintainer
+        self._reader, self._watched = readers
+        self._partners = Remembered(self._reader.get).__getitem__
+
+    def __len__(self) -> int:
+        return len(self.sums) + len(self._keys)
+
+    def together(self, number: int) -> int:
+        """How many rows are to be added at once."""
+        return self.way.phases[number].part.together if self.way.phases else 1
+
+    def add(self, number: int, walked: Sequence[Any]) -> None:
+        """Rows of the table, or keys of the list, that a phase walks."""
+        if not self.way.phases:
+            self._maintainer.sum_rows(walked, self._partners, self.sums)
+            return
+        phase = self.way.phases[number]
+        rows = phase.part.rows(self._watched if phase.part.scans else self._reader, walked)
+        if phase.keys is None:
+            self._maintainer.add_rows(rows, self.sums)
+        else:
+            assert phase.filled is not None
+            for key in phase.keys(rows, self._reader):
+                name, value = phase.filled.entry(key)
+                self._keys[listed_key(self.view.id, phase.into, name)] = value
+
+    def written(self, stored: Reader, following: tuple[int, bytes] | None) -> Iterator[Write]:
+        """What was added up, on top of what is `stored`, and the place (phase, after)."""
+        recorder = Recorder()
+        self._maintainer.write_sums(self.sums, recorder)
+        yield from state_rows(stored, recorder.additions)
+        yield from self._keys.items()
+        self.sums, self._keys = {}, {}
+        place = None if following is None else Place(self.way.name, *following)
+        yield place_write(self.view.id, place)
+
+    def whole(self) -> list[Write]:
+        """Everything at once."""
+        writer = DerivedRows(Nothing(self._catalog))
+        recorder = Recorder()
+        self._maintainer.fill(self._watched, recorder)
+        for addition in recorder.additions:
+            writer.add(*addition)
+        return [*writer.writes(), place_write(self.view.id, None)]
+
+    @property
+    def _catalog(self) -> Catalog:
+        return self._reader.catalog
