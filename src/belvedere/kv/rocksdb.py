@@ -36,6 +36,7 @@ from belvedere.kv.batch import (
     BULK_BATCH_ROWS,
     KEY_BYTES_MAX,
     SCAN_BATCH_ROWS,
+    VALUE_BYTES_MAX,
     Pair,
     SortedFileWriter,
     Write,
@@ -190,7 +191,8 @@ class RocksStore:
             # A batch smaller than the smallest limit holds nothing over any limit.
             if native.size_in_bytes() > KEY_BYTES_MAX:
                 for key, value in batch:
-                    check_pair(key, value)
+                    if len(key) > KEY_BYTES_MAX or (value and len(value) > VALUE_BYTES_MAX):
+                        check_pair(key, value)
             self._write(native)
             if sync:
                 self._flush_wal(True)

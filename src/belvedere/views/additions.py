@@ -14,11 +14,12 @@ from belvedere.views.stream import Addition
 
 
 class Recorder:
-    """A Writer that remembers additions, to be made later."""
+    """A Writer that remembers additions, to be made later. `shared` is for all views that take in
+    the same changes."""
 
-    def __init__(self) -> None:
+    def __init__(self, shared: dict[object, object] | None = None) -> None:
         self.additions: list[Addition] = []
-        self.shared: dict[object, object] = {}
+        self.shared: dict[object, object] = {} if shared is None else shared
 
     def put(self, key: bytes, value: bytes) -> None:
         raise AssertionError("a view only adds")
@@ -54,8 +55,11 @@ def state_rows(reader: Reader, additions: Sequence[Addition]) -> list[Write]:
     """State rows once these additions are made to what `reader` shows."""
     stored = reader.multi_get([key for key, _, _ in additions])
     rows: dict[bytes, bytes | None] = {}
-    add = accumulator.add
+    width, add = -1, accumulator.adder(1)
     for (key, payload, amounts), state in zip(additions, stored, strict=True):
+        if len(amounts) != width:  # another view
+            width = len(amounts)
+            add = accumulator.adder(width)
         rows[key] = add(rows.get(key, state), payload, amounts)
     return list(rows.items())
 

@@ -30,7 +30,14 @@ from belvedere.views.collecting import uncollected
 from belvedere.views.maintain import Maintainer
 from belvedere.views.stream import Addition, stream_writes
 from belvedere.views.tiers import Choice, Tiers, Way
-from belvedere.views.watermarks import members, views_of, watermark, watermark_write
+from belvedere.views.watermarks import (
+    epoch,
+    members,
+    next_epoch,
+    views_of,
+    watermark,
+    watermark_write,
+)
 from belvedere.views.window import Peeked, Window, state_before
 
 POSITIONS_MAX = 100_000
@@ -41,7 +48,6 @@ class Keeps(Protocol):
     """What a batch needs of the keeper."""
 
     indexes: ParticipantsFor
-    repairs: int
     tiers: Tiers
 
     def maintainer(self, catalog: Catalog, view: View) -> Maintainer: ...
@@ -70,7 +76,7 @@ class Batch(NamedTuple):
     failures: dict[int, Error]
     seconds: dict[int, float]
     changes: int
-    repairs: int
+    epoch: int
     choices: dict[int, Choice]
 
 
@@ -132,7 +138,8 @@ def work_out(
             befores[unit.start] = state_before(reader, changed, keeper.indexes)
         work = _Work(keeper, reader, befores.get(unit.start, reader), unit, through)
         for view in unit.views:
-            work.of_view(view, maintainers[view.id], stretch.of(frozenset(view.inputs)))
+            changes = stretch.of(frozenset(view.inputs))
+            work.of_view(view, maintainers[view.id], changes, stretch.shared)
         yield work.batch(stretch.logged)
 
 
@@ -185,7 +192,7 @@ class _Work:
     """The batch of one unit, view by view."""
 
     def __init__(self, keeper: Keeps, reader: Reader, before: Reader, unit: Unit, end: int) -> None:
-        self._repairs = keeper.repairs
+        self._epoch = epoch(reader)
         self._tiers = keeper.tiers
         self._reader = reader
         self._before = before
@@ -206,7 +213,11 @@ class _Work:
         return True
 
     def of_view(
-        self, view: View, maintainer: Maintainer | Error, changes: Sequence[RowChange]
+        self,
+        view: View,
+        maintainer: Maintainer | Error,
+        changes: Sequence[RowChange],
+        shared: dict[object, object],
     ) -> None:
         if isinstance(maintainer, Error):
             self._failures[view.id] = maintainer
@@ -216,7 +227,7 @@ class _Work:
                 changes = [change for change in changes if change.new is not None]
         if not changes:
             return
-        recorder = Recorder()
+        recorder = Recorder(shared)
         started = time.perf_counter()
         try:
             self._choices[view.id] = self._tiers.work_out(
@@ -247,7 +258,7 @@ class _Work:
             self._failures,
             self._seconds,
             changes,
-            self._repairs,
+            self._epoch,
             self._choices,
         )
 
@@ -255,7 +266,7 @@ class _Work:
 # -- applying --------------------------------------------------------------------------------------
 
 
-def apply_batch(commits: CommitProtocol, keeper: Keeps, batch: Batch) -> bool:
+def apply_batch(commits: CommitProtocol, batch: Batch) -> bool:
     """Write a batch; False when somebody else has moved the unit, or it has changed."""
     done: list[bool] = []
     unit = batch.unit
@@ -264,7 +275,7 @@ def apply_batch(commits: CommitProtocol, keeper: Keeps, batch: Batch) -> bool:
         return False
 
     def make(reader: Reader) -> Sequence[Write]:
-        done[:] = [_still_holds(reader, keeper, batch)]
+        done[:] = [_still_holds(reader, batch)]
         if not done[0]:
             return ()
         behind = [watermark_write(id_, unit.start) for id_ in batch.failures]
@@ -278,11 +289,11 @@ def apply_batch(commits: CommitProtocol, keeper: Keeps, batch: Batch) -> bool:
     return done[0]
 
 
-def _still_holds(reader: Reader, keeper: Keeps, batch: Batch) -> bool:
+def _still_holds(reader: Reader, batch: Batch) -> bool:
     unit = batch.unit
     if failpoints.armed and failpoints.planted("view_batch_twice"):
         return True
-    if watermark(reader, unit.mark) != unit.start or keeper.repairs != batch.repairs:
+    if watermark(reader, unit.mark) != unit.start or epoch(reader) != batch.epoch:
         return False
     if reader.catalog is not batch.catalog:
         if any(reader.catalog.get(view.id) != view for view in unit.views):
@@ -306,15 +317,15 @@ def _meets_group(reader: Reader, batch: Batch) -> bool:
     return claim.holder(reader, group) is None
 
 
-def put_aside(commits: CommitProtocol, keeper: Keeps, view: View) -> None:
+def put_aside(commits: CommitProtocol, view: View) -> None:
     """Let a view go on beside its group, from where the group is now."""
 
     def make(reader: Reader) -> list[Write]:
         at = watermark(reader, view.group)
         if at is None or watermark(reader, view.id) is not None:
             return []
-        keeper.repairs += 1  # a batch of the group that was worked out with the view is void
-        return [watermark_write(view.id, at)]
+        # A batch of the group that was worked out with the view is void.
+        return [watermark_write(view.id, at), next_epoch(reader)]
 
     commits.derive(make)
 
@@ -351,5 +362,5 @@ def catch_up(
     finally:
         commits.release(snapshot)
     for batch in batches:
-        applied(batch, apply_batch(commits, keeper, batch))
+        applied(batch, apply_batch(commits, batch))
     return bool(batches)

@@ -19,6 +19,7 @@ from belvedere.codec import accumulator, keyspace
 from belvedere.txn.border import Alone, Get, LockRequest, ParticipantsFor, Reader, RowChange, Writer
 from belvedere.types import Row
 from belvedere.views.compile import Compiled
+from belvedere.views.decoded import Decoded, decoded_beside
 from belvedere.views.fill_parts import Part, parts_of
 from belvedere.views.grouping import entries, entry_function
 from belvedere.views.kept import Kept
@@ -27,7 +28,7 @@ from belvedere.views.quick import Quick, Remembered
 from belvedere.views.single import single_function
 from belvedere.views.source import Derived, Source, Step, Weighted, derived_beside
 from belvedere.views.sources import source_of
-from belvedere.views.summing import Sums, adder, change_adder
+from belvedere.views.summing import Sums, adder
 from belvedere.views.tree import Tree
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
@@ -55,7 +56,6 @@ class Maintainer:
         self._entry_of = entry_function(catalog, compiled.group)
         self._quick = Quick(catalog, compiled.tree, compiled.group)
         self._add_up = adder(view.amounts)
-        self._add_changes = change_adder(view.amounts)
         self.indexes = indexes
         self.tree = compiled.tree
         self.kept = kept
@@ -80,8 +80,9 @@ class Maintainer:
     ) -> None:
         """Add what the changes add; `reader` shows the state before them, `after`, where it is
         known already, the state after them."""
-        if self._quick.covers(changes):
-            sums = self._quick_sums(changes, reader)
+        decoded = decoded_beside(changes, writer)
+        if self._quick.covers_tables(decoded.tables):
+            sums = self._quick_sums(decoded, reader)
         elif after is not None:
             sums = self._step_sums(Step(changes, reader, self.indexes, after))
         else:
@@ -92,8 +93,9 @@ class Maintainer:
         self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: Derived
     ) -> None:
         """The same, among other auxiliary views of a step."""
-        covered = self._quick.covers(changes)
-        sums = self._quick_sums(changes, reader) if covered else self._shared_sums(derived)
+        decoded = decoded_beside(changes, writer)
+        covered = self._quick.covers_tables(decoded.tables)
+        sums = self._quick_sums(decoded, reader) if covered else self._shared_sums(derived)
         self._write(sums, reader, writer)
 
     def _write(self, sums: Sums, reader: Reader, writer: Writer) -> None:
@@ -152,9 +154,8 @@ class Maintainer:
     def sum_rows(self, values: Sequence[bytes], get: Get, sums: Sums) -> None:
         """Add rows of that table to sums: a part of `fill`. `get` finds their partners."""
         assert self.table is not None
-        changes = [(b"", None, value, 0) for value in values]
         for leg in self._quick.legs[keyspace.row_prefix(self.table)]:
-            self._add_changes(sums, leg, changes, get)  # type: ignore[arg-type]
+            leg.come(sums, list(map(leg.project, values)), get)
 
     def parts(self) -> list[Part] | None:
         """What `fill` adds, to be worked out in pieces; None where it is no sum of any."""
@@ -182,16 +183,15 @@ class Maintainer:
         """The delta itself, before it is grouped: for people."""
         return self._source.delta(Step(changes, reader, self.indexes))
 
-    def _quick_sums(self, changes: Sequence[RowChange], reader: Reader) -> Sums:
+    def _quick_sums(self, decoded: Decoded, reader: Reader) -> Sums:
         """What the changes add to each group, each by itself."""
         sums: Sums = {}
-        by_table: dict[bytes, list[RowChange]] = {}
-        for change in changes:
-            by_table.setdefault(change[0][:PREFIX], []).append(change)
         get = Remembered(reader.get).__getitem__
-        for prefix, mine in by_table.items():
+        for prefix in decoded.tables:
             for leg in self._quick.legs.get(prefix, ()):
-                self._add_changes(sums, leg, mine, get)
+                went, came = decoded.sides(prefix, leg)
+                leg.gone(sums, went, get)
+                leg.come(sums, came, get)
         return sums
 
     def _step_sums(self, step: Step) -> Sums:
@@ -211,19 +211,25 @@ class Maintainer:
     def write_sums(self, sums: Sums, writer: Writer) -> None:
         """Groups that are one key go together before any of them is added: a row that went and
         came back in another look must not be gone in between."""
-        additions: dict[bytes, tuple[bytes, list[int]]] = {}
-        encode_key, encode_row = self._stored.key.encode, self._stored.payload.encode
-        for group, amounts in sums.items():
-            if failpoints.armed and failpoints.planted("view_null_group_dropped"):
-                if None in group:
-                    continue
-            key = encode_key(group)
-            known = additions.get(key)
-            if known is None:
-                additions[key] = (encode_row(group), amounts)
-            else:
-                total = [one + other for one, other in zip(known[1], amounts, strict=True)]
-                additions[key] = (known[0], total)
-        for key, (payload, amounts) in additions.items():
+        if failpoints.armed and failpoints.planted("view_null_group_dropped"):
+            sums = {group: amounts for group, amounts in sums.items() if None not in group}
+        encode_row, add = self._stored.payload.encode, writer.add
+        groups = [group for group, amounts in sums.items() if any(amounts)]
+        keys = list(map(self._stored.key.encode, groups))
+        if len(set(keys)) < len(keys):
+            self._write_met(sums, groups, keys, writer)
+            return
+        for key, group in zip(keys, groups):
+            add(key, encode_row(group), tuple(sums[group]))
+
+    def _write_met(
+        self, sums: Sums, groups: Sequence[Row], keys: Sequence[bytes], writer: Writer
+    ) -> None:
+        additions: dict[bytes, tuple[Row, list[int]]] = {}
+        for key, group in zip(keys, groups, strict=True):
+            first, total = additions.get(key, (group, [0] * len(sums[group])))
+            met = [one + other for one, other in zip(total, sums[group], strict=True)]
+            additions[key] = first, met
+        for key, (group, amounts) in additions.items():
             if any(amounts):
-                writer.add(key, payload, tuple(amounts))
+                writer.add(key, self._stored.payload.encode(group), tuple(amounts))

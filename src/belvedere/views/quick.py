@@ -33,15 +33,15 @@ from belvedere.txn.border import Get, RowChange
 from belvedere.types import Row
 from belvedere.views.core import Expressions, Leaf
 from belvedere.views.delta import Term, terms_of
-from belvedere.views.entry import entry_text
-from belvedere.views.linear import Amounts, Group
+from belvedere.views.entry import entry_parts
+from belvedere.views.linear import Group
 from belvedere.views.operators import looks_different
 from belvedere.views.source import nothing_run
+from belvedere.views.summing import AddRows, summed
 from belvedere.views.tree import Core, Tree
 
 PREFIX = keyspace.ROW_PREFIX_BYTES
 REMEMBERED_MAX = 50_000
-Entry = tuple[Row, Amounts]
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,14 +56,16 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """What a changed row of one leaf adds: `entry` is None where it adds nothing. It goes by
-    `steps` to `columns` over the rows of all of them. `sole`: these hold the row's primary key, so
-    that no other row adds the same. Columns of the row that are `certain` are never NULL."""
+    """What changed rows of one leaf add: `come` adds up rows that came, `gone` those that went. A
+    row goes by `steps` to `columns` over the rows of all of them. `sole`: these hold the row's
+    primary key, so that no other row adds the same. Columns of the row that are `certain` are never
+    NULL."""
 
     project: Callable[[bytes], Row]
     layout: RowLayout
     slots: tuple[int, ...]
-    entry: Callable[[Row, Get], Entry | None]
+    come: AddRows
+    gone: AddRows
     disguised: bool
     steps: tuple[Step, ...]
     columns: Expressions
@@ -120,9 +122,12 @@ class Quick:
 
     def covers(self, changes: Sequence[RowChange]) -> bool:
         """Whether every change can go by its leg: in no branch two tables change together."""
+        return self._whole and self.covers_tables(frozenset([c[0][:PREFIX] for c in changes]))
+
+    def covers_tables(self, changed: frozenset[bytes]) -> bool:
+        """The same of changes of tables, by their prefixes."""
         if not self._whole:
             return False
-        changed = frozenset([change.key[:PREFIX] for change in changes])
         found = self._known.get(changed)
         if found is None:
             found = all(
@@ -166,14 +171,16 @@ def _leg(catalog: Catalog, leaf: Leaf, plan: n.Node, group: Group | None, only: 
         return None
     layout = compiled_table(catalog, leaf.relation).layout
     project = layout.projector(leaf.slots)
-    entry = _compiled(catalog, chain, plan, group)
     disguised = looks_different(leaf.fields)
     held = {leaf.slots[c.index] for c in plan.expressions if _is_of(c, leaf)}
     sole = only and group is None and held.issuperset(catalog.table(leaf.relation).primary_key)
     table = catalog.table(leaf.relation)
     certain = frozenset(i for i, slot in enumerate(leaf.slots) if table.columns[slot].not_null)
-    steps, columns = tuple(chain), plan.expressions
-    return Leg(project, layout, leaf.slots, entry, disguised, steps, columns, sole, certain)
+    come, gone = _adders(catalog, chain, plan, group, certain)
+    return Leg(
+        project, layout, leaf.slots, come, gone, disguised, tuple(chain), plan.expressions, sole,
+        certain,
+    )  # fmt: skip
 
 
 def _is_of(expression: e.Expression, leaf: Leaf) -> TypeGuard[e.Column]:
@@ -203,9 +210,14 @@ def _chain(node: n.Node) -> list[Step] | None:
             return None
 
 
-def _compiled(
-    catalog: Catalog, chain: list[Step], plan: n.Project, group: Group | None
-) -> Callable[[Row, Get], Entry | None]:
+def _adders(
+    catalog: Catalog,
+    chain: list[Step],
+    plan: n.Project,
+    group: Group | None,
+    certain: frozenset[int],
+) -> tuple[AddRows, AddRows]:
+    """The generated functions of a leg: rows that came, rows that went."""
     source = Source()
     texts = step_texts(source, catalog, chain, "r")
     lines: list[str] = []
@@ -214,11 +226,16 @@ def _compiled(
             lines += _fetch(catalog, source, texts, step, number)
         texts.row = "(" + " + ".join(f"r{i}" for i in range(number + 1)) + ")"
         if step.condition is not None:
-            lines += [f"if not {texts.truth(step.condition)}: return None"]
-    lines += [f"return {entry_text(source, texts, group, plan.expressions)}"]
-    body = ["def evaluate(r0, get):", *indent(lines), "return evaluate"]
-    function: Callable[[Row, Get], Entry | None] = source.function("bind", body)(nothing_run())
-    return function
+            lines += [f"if not {texts.truth(step.condition)}: continue"]
+    stored, amounts = entry_parts(source, texts, group, plan.expressions, certain)
+    lines += [f"g = {stored}"]
+    body: list[str] = []
+    for name, sign in (("come", "+"), ("gone", "-")):
+        body += [f"def {name}(sums, rows, get):", "    known_of = sums.get", "    for r0 in rows:"]
+        body += indent([*lines, *summed(amounts, sign)], 2)
+    adders: tuple[AddRows, AddRows]
+    adders = source.function("bind", [*body, "return come, gone"])(nothing_run())
+    return adders
 
 
 def step_texts(source: Source, catalog: Catalog, steps: Sequence[Step], letter: str) -> Texts:
@@ -244,6 +261,6 @@ def _fetch(catalog: Catalog, source: Source, texts: Texts, step: Step, number: i
         assert isinstance(part, paths.OnePart)
         names.append(f"k{number}_{at}")
         lines += [f"{names[-1]} = {texts.value(part.value)}"]
-        lines += [f"if {names[-1]} is None: return None"]
-    lines += [f"v = get({encode}(({', '.join(names)},)))", "if v is None: return None"]
+        lines += [f"if {names[-1]} is None: continue"]
+    lines += [f"v = get({encode}(({', '.join(names)},)))", "if v is None: continue"]
     return [*lines, f"r{number} = {project}(v)"]

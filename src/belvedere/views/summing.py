@@ -10,17 +10,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from belvedere.codec.compile import compile_function
-from belvedere.txn.border import Get, RowChange
+from belvedere.execution.direct.source import tuple_source
+from belvedere.txn.border import Get
 from belvedere.types import Row
+from belvedere.views.entry import ONE
 from belvedere.views.linear import Amounts
-from belvedere.views.quick import Leg
 
 Sums = dict[Row, list[int]]
 Found = Iterable[tuple[Row, Amounts, int]]
 """Group, what one row adds, and how often it came (negative: went)."""
 
 AddUp = Callable[[Sums, Found], None]
-AddChanges = Callable[[Sums, Leg, Sequence[RowChange], Get], None]
+AddRows = Callable[[Sums, Sequence[Row], Get], None]
 
 
 def adder(width: int) -> AddUp:
@@ -40,35 +41,16 @@ def adder(width: int) -> AddUp:
     return compile_function("add_up", "sums, found", lines, {})
 
 
-def change_adder(width: int) -> AddChanges:
-    """Adds up what the changes of one table add by its leg."""
-    names = [f"a{i}" for i in range(width)]
-    lines = [
-        "known_of, project, entry = sums.get, leg.project, leg.entry",
-        "disguised = leg.disguised",
-        "for _, old, new, _ in changes:",
-        "    after = None if new is None else project(new)",
-        "    if old is not None:",
-        "        before = project(old)",
-        "        if before == after and not (disguised and repr(before) != repr(after)):",
-        "            continue",
-        *_summed("before", "-", names),
-        "    if after is not None:",
-        *_summed("after", "+", names),
-    ]
-    return compile_function("add_changes", "sums, leg, changes, get", lines, {})
-
-
-def _summed(row: str, sign: str, names: list[str]) -> list[str]:
-    negative = "-" if sign == "-" else ""
-    fresh = ", ".join(f"{negative}{name}" for name in names)
-    return [
-        f"        found = entry({row}, get)",
-        "        if found is not None:",
-        f"            group, ({', '.join(names)},) = found",
-        "            known = known_of(group)",
-        "            if known is None:",
-        f"                sums[group] = [{fresh}]",
-        "            else:",
-        *[f"                known[{i}] {sign}= {name}" for i, name in enumerate(names)],
-    ]
+def summed(amounts: list[str], sign: str) -> list[str]:
+    """Lines that add amounts to those of the group `g`, or take them away."""
+    minus = "-" if sign == "-" else ""
+    if any(text.startswith("*") for text in amounts):
+        each = "-a for a in m" if minus else "m"
+        lines = [f"m = {tuple_source(amounts)}", "known = known_of(g)", "if known is None:"]
+        lines += [f"    sums[g] = [{each}]" if minus else "    sums[g] = list(m)", "else:"]
+        return [*lines, f"    known[:] = [k {sign} a for k, a in zip(known, m)]"]
+    names = [ONE if text == ONE else f"m{i}" for i, text in enumerate(amounts)]
+    lines = [f"{name} = {text}" for name, text in zip(names, amounts) if name != ONE]
+    lines += ["known = known_of(g)", "if known is None:"]
+    lines += [f"    sums[g] = [{', '.join(minus + name for name in names)}]", "else:"]
+    return lines + [f"    known[{i}] {sign}= {name}" for i, name in enumerate(names)]

@@ -137,10 +137,12 @@ def _merged(nets: Sequence[_Net]) -> _Net:
 
 
 class Stretch:
-    """The net change of every row between two positions; `logged` counts what the log said."""
+    """The net change of every row between two positions; `logged` counts what the log said, and
+    `shared` is what views that take it in work out once for all of them."""
 
     def __init__(self, net: _Net, logged: int) -> None:
         self.logged = logged
+        self.shared: dict[object, object] = {}
         self._by_relation = {
             relation: [change for change in rows.values() if change[1] != change[2]]
             for relation, rows in net.items()

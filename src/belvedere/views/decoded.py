@@ -1,0 +1,74 @@
+"""The rows of a step's changes, decoded once, however many views take them in.
+
+They are sorted by table, and what went and came is decoded once for all views that use the same
+columns of a table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from belvedere.codec import keyspace
+from belvedere.txn.border import RowChange, Writer
+from belvedere.types import Row
+from belvedere.views.quick import Leg
+
+PREFIX = keyspace.ROW_PREFIX_BYTES
+
+Sides = tuple[list[Row], list[Row]]
+"""Rows that went, and rows that came."""
+
+
+class Decoded:
+    """The changes of a step as rows of their tables, for all views that take them in."""
+
+    def __init__(self, changes: Sequence[RowChange]) -> None:
+        self.changes = changes
+        self.tables = frozenset([change[0][:PREFIX] for change in changes])
+        self._by_table: dict[bytes, list[RowChange]] = {}
+        self._sides: dict[object, Sides] = {}
+
+    def sides(self, prefix: bytes, leg: Leg) -> Sides:
+        """What went and came of the columns that a leg of this table uses; changes of other columns
+        are left out."""
+        key = prefix, leg.project
+        known = self._sides.get(key)
+        if known is None:
+            known = self._sides[key] = _sides(self._of_table(prefix), leg)
+        return known
+
+    def _of_table(self, prefix: bytes) -> Sequence[RowChange]:
+        if len(self.tables) == 1:
+            return self.changes
+        if not self._by_table:
+            for change in self.changes:
+                self._by_table.setdefault(change[0][:PREFIX], []).append(change)
+        return self._by_table[prefix]
+
+
+def decoded_beside(changes: Sequence[RowChange], writer: Writer) -> Decoded:
+    """These changes decoded, the same for all participants of one step."""
+    key = (Decoded, id(changes))
+    known = writer.shared.get(key)
+    if isinstance(known, Decoded) and known.changes is changes:
+        return known
+    made = writer.shared[key] = Decoded(changes)
+    return made
+
+
+def _sides(changes: Sequence[RowChange], leg: Leg) -> Sides:
+    project, disguised = leg.project, leg.disguised
+    went: list[Row] = []
+    came: list[Row] = []
+    for _, old, new, _ in changes:
+        if new is None:
+            if old is not None:
+                went.append(project(old))
+        elif old is None:
+            came.append(project(new))
+        else:
+            before, after = project(old), project(new)
+            if before != after or (disguised and repr(before) != repr(after)):
+                went.append(before)
+                came.append(after)
+    return went, came
