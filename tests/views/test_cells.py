@@ -9,6 +9,7 @@ from unittest import mock
 
 import pytest
 
+from belvedere.codec import accumulator, keyspace
 from belvedere.config import Config
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Retry, Unavailable, Unsupported
@@ -255,24 +256,58 @@ def test_a_stretch_of_the_log_is_applied_once_whichever_node_tries() -> None:
             first.run("SELECT 1")
             second.run("SELECT 1")
             before = second.db.watermark(view)
-        with mock.patch.object(second.commits, "derive", _racing(second, first, view)):
+        racing = _racing(second, lambda: first.db.catch_up(view))
+        with mock.patch.object(second.commits, "derive", racing):
             second.db.catch_up(view)
         assert second.db.watermark(view) == first.db.position > before
         assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
         assert second.run("SELECT * FROM v") == [(1, 2, 11)]
 
 
-def _racing(node: Node, other: Node, view: Any) -> Callable[[Any], None]:
-    """The other node does the same work between this one's snapshot and its batch."""
+def _racing(node: Node, other: Callable[[], object]) -> Callable[[Any], None]:
+    """Another node does something between this one's snapshot and its batch."""
     derive, done = node.commits.derive, []
 
     def late(make: Any) -> None:
         if not done:
             done.append(True)
-            other.db.catch_up(view)
+            other()
         derive(make)
 
     return late
+
+
+def damage(node: Node, view: Any) -> None:
+    """Add a row that is not there to the first group of a view."""
+
+    def make(reader: Any) -> list[tuple[bytes, bytes | None]]:
+        ((key, state), *_) = next(reader.scan(*keyspace.relation_range(view.id)))
+        payload, amounts = accumulator.decode(state)
+        return [(key, accumulator.add(state, payload, tuple(1 for _ in amounts)))]
+
+    node.commits.derive(make)
+
+
+@pytest.mark.parametrize("again", [False, True])
+def test_a_repair_stays_beside_a_batch_and_a_repair_of_another_node(again: bool) -> None:
+    """Both were worked out from the state before it."""
+    with nodes(2) as (first, second):
+        first.run("INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6)")
+        first.run(f"CREATE MATERIALIZED VIEW v WITH (maintenance = 'deferred') AS {TOTALS}")
+        view = first.db.catalog.views[0]
+        damage(first, view)
+        first.run("INSERT INTO orders VALUES (3, 1, 7)")
+        second.run("SELECT 1")
+        assert second.run("VERIFY MATERIALIZED VIEW v")[0][-1] is False
+        racing = _racing(second, lambda: first.db.repair(view))
+        with mock.patch.object(second.commits, "derive", racing):
+            if again:
+                assert second.db.repair(view) == 0
+            else:
+                second.db.catch_up(view)
+        first.db.catch_up(view)
+        assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
+        assert second.run("SELECT * FROM v") == [(1, 3, 18)]
 
 
 def test_maintenance_takes_positions_that_are_no_changes() -> None:

@@ -186,7 +186,7 @@ def apply_twice(db: Database) -> None:
     with db.begin() as reader:
         unit = Unit(view.group, view.group, start, (view,))
         (batch,) = work_out(db.keeper, db.log, reader, [unit])
-    apply_batch(db.commits, db.keeper, batch)
+    apply_batch(db.commits, batch)
     with db.begin() as reader:
         expected = bag(db.catalog, PLANS["per_customer"](db.catalog), reader)
         found = bag(db.catalog, db.keeper.reading(db.catalog, view), reader)

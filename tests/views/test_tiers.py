@@ -284,7 +284,7 @@ def test_a_batch_that_was_worked_out_twice_is_written_once(way: Way) -> None:
                 again = [*work_out(db.keeper, db.log, reader, [unit])]
                 assert batches[0].rows == state_rows(reader, batches[0].additions)
             assert [one.choices[store.view("sums").id].way for one in batches] == [way]
-            assert [apply_batch(db.commits, db.keeper, one) for one in batches + again] == [
+            assert [apply_batch(db.commits, one) for one in batches + again] == [
                 True,
                 False,
             ]

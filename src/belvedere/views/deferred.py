@@ -161,7 +161,7 @@ class Deferred:
     def put_aside(self, view: View) -> None:
         """Maintain a view beside its group from now on: it is too slow for the others."""
         self.slow.add(view.id)
-        put_aside(self._commits, self._keeper, view)
+        put_aside(self._commits, view)
 
     def _put_aside_slow(self, batch: Batch) -> None:
         total = sum(batch.seconds.values())

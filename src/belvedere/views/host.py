@@ -145,9 +145,12 @@ class ViewHost(Filling):
     def repair(self, view: View) -> int:
         """Bring the stored state of a view to what its tables give; returns how many entries were
         wrong."""
-        with self.begin() as transaction:
-            tables, _ = self.at_watermark(transaction, view)
-            return self.keeper.repair(self.commits, view, tables, transaction)
+        while True:
+            with self.begin() as transaction:
+                tables, _ = self.at_watermark(transaction, view)
+                wrong = self.keeper.repair(self.commits, view, tables, transaction)
+            if wrong is not None:
+                return wrong
 
     def stored_size(self, view: View) -> tuple[int, int]:
         """Entries and bytes of a view's state: keys and values, as they are stored."""

@@ -37,7 +37,7 @@ from belvedere.views.stream import OPTION, Noting, stream_writes
 from belvedere.views.tiers import Tiers
 from belvedere.views.tree import inputs_of
 from belvedere.views.unique import UNIQUE, Unique
-from belvedere.views.watermarks import follows_log, position_of
+from belvedere.views.watermarks import epoch, follows_log, next_epoch, position_of
 from belvedere.views.wishes import wishes_of
 
 Bind = Callable[[Catalog, str], n.Node]
@@ -101,7 +101,6 @@ class Keeper:
         self._bind = bind
         self._plain_indexes = indexes
         self.indexes: ParticipantsFor = self._derived
-        self.repairs = 0
         self._known: dict[int, _Ready] = {}
         self._read: dict[int, _Read] = {}
         self.tiers = Tiers()
@@ -309,25 +308,31 @@ class Keeper:
 
     # -- repairing ----------------------------------------------------------------------------
 
-    def repair(self, commits: CommitProtocol, view: View, tables: Reader, stored: Reader) -> int:
+    def repair(
+        self, commits: CommitProtocol, view: View, tables: Reader, stored: Reader
+    ) -> int | None:
         """Add the difference between the view's state at `stored` and what `tables`, at the same
-        position, give."""
+        position, give. None: somebody else has put views right meanwhile, perhaps this one."""
         writer = DerivedRows(Nothing(tables.catalog))
         self.maintainer(tables.catalog, view).fill(tables, writer)
         additions = list(differences(stored, view, dict(writer.writes())))
+        seen, done = epoch(stored), [not additions]
 
         def make(newest: Reader) -> list[Write]:
+            done[:] = [epoch(newest) == seen]
+            if not done[0]:
+                return []
             derived = DerivedRows(newest)
             for addition in additions:
                 derived.add(*addition)
-            self.repairs += 1  # a batch that was worked out from the rows before is void
             at = position_of(newest, view) if follows_log(view) else newest.position
             assert at is not None
-            return [*derived.writes(), *stream_writes(newest, (view,), at, additions)]
+            stream = stream_writes(newest, (view,), at, additions)
+            return [*derived.writes(), *stream, next_epoch(newest)]
 
         if additions:
             commits.derive(make)
-        return len(additions)
+        return len(additions) if done[0] else None
 
     # -- reading ------------------------------------------------------------------------------
 

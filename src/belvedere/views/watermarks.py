@@ -17,6 +17,7 @@ from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader, Writer
 
 _POSITION = struct.Struct(">Q")
+_EPOCH = keyspace.meta_key("maintenance epoch")
 
 
 def watermark(reader: Reader, group: int) -> int | None:
@@ -46,6 +47,17 @@ def position_of(reader: Reader, view: View) -> int | None:
 def place_key(view: int) -> bytes:
     """Where it is written how far a view being filled has walked its table."""
     return keyspace.meta_key(f"backfill/{view}")
+
+
+def epoch(reader: Reader) -> int:
+    """How often the state of views was put right, or a view put aside, so far: what was worked out
+    from state of another epoch is void, on whatever node."""
+    value = reader.get(_EPOCH)
+    return 0 if value is None else int(_POSITION.unpack(value)[0])
+
+
+def next_epoch(reader: Reader) -> Write:
+    return _EPOCH, _POSITION.pack(epoch(reader) + 1)
 
 
 def follows_log(view: View) -> bool:
