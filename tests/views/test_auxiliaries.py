@@ -11,7 +11,8 @@ from unittest import mock
 
 import pytest
 
-from belvedere.catalog.model import View
+from belvedere.catalog.model import Table, View
+from belvedere.errors import InvalidInput, Unsupported
 from belvedere.kv.memory import MemoryStore
 from belvedere.views import auxiliary
 from belvedere.views.maintain import Maintainer
@@ -324,3 +325,29 @@ def test_pending_changes_derive_only_what_the_view_stands_on(store: Store) -> No
         rows = store.run("SELECT * FROM plain")
     assert len(rows) == 3
     assert [len(one) for one in found] == [0]
+
+
+def test_what_is_kept_for_views_is_not_dropped_or_altered_by_its_name(store: Store) -> None:
+    store.run(
+        "CREATE MATERIALIZED VIEW mixed AS " + DEFINITIONS["mixed"],
+        "CREATE MATERIALIZED VIEW pairs AS"
+        " SELECT a.id FROM orders a JOIN orders b ON a.note = b.note",
+    )
+    for statement in (
+        'DROP MATERIALIZED VIEW "mixed (auxiliary 1)"',
+        'DROP MATERIALIZED VIEW "mixed (auxiliary 1)" CASCADE',
+        "DROP INDEX orders_note_idx",
+    ):
+        with pytest.raises(InvalidInput) as refused:
+            store.run(statement)
+        assert refused.value.sqlstate == "2BP01"
+        assert refused.value.detail in ("view mixed", "view pairs")
+    for action in ("SET (maintenance = 'deferred')", "RENAME TO mine"):
+        with pytest.raises(Unsupported):
+            store.run(f'ALTER MATERIALIZED VIEW "mixed (auxiliary 1)" {action}')
+    with pytest.raises(InvalidInput) as refused:
+        store.run("DROP TABLE orders")
+    assert refused.value.detail == "view mixed, view pairs"
+    store.run("DROP MATERIALIZED VIEW mixed", "DROP MATERIALIZED VIEW pairs")
+    assert not auxiliaries(store)
+    assert not store.db.catalog.indexes_of(store.db.catalog.expect(Table, "orders").id)

@@ -461,7 +461,7 @@ class Edit:
         views = self.catalog.views_over(table.id)
         if (users or views) and not cascade:
             names = [f"constraint {k.name} on {t.name}" for t, k in users]
-            raise still_used(table, names + [f"view {v.name}" for v in views])
+            raise still_used(table, names + [f"view {v.name}" for v in views if not v.part])
         for other, key in users:
             self.drop_foreign_key(other.id, key.name)
         for view in views:

@@ -37,6 +37,8 @@ def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
         if statement.if_exists:
             return
         raise InvalidInput("relation does not exist", sqlstate="42P01", name=str(statement.name))
+    if isinstance(found, View) and found.part:
+        raise Unsupported("ALTER of an auxiliary view", hint="it is kept for others as it is")
     for action in statement.actions:
         if isinstance(action, d.Rename) and action.what == "table":
             _rename(edit, edit.catalog.get(found.id), action.new)

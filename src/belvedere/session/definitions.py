@@ -334,8 +334,22 @@ def drop(edit: Edit, statement: d.Drop) -> None:
         kept = statement.kind == "index" and isinstance(found, View) and is_index(found)
         if not isinstance(found, kind) and not kept:
             found = edit.catalog.expect(kind, name.name, schema)
+        _require_own(edit.catalog, found)
         _drop_one(edit, found, statement.cascade)
     keep_plain_views(before, edit, cascade=statement.cascade)
+
+
+def _require_own(catalog: Catalog, item: Any) -> None:
+    """2BP01 for an index or auxiliary view that was made for views: it goes with the last."""
+    users = [view for view in catalog.views if item.id in view.auxiliaries]
+    if users:
+        raise InvalidInput(
+            "it is kept for other views",
+            sqlstate="2BP01",
+            detail=", ".join(f"view {view.name}" for view in users),
+            hint="it goes with the last of them",
+            name=item.name,
+        )
 
 
 def _drop_one(edit: Edit, found: Any, cascade: bool) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.model import AnyObject, PlainView, Table, View
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import expressions as e
@@ -179,7 +179,8 @@ def split_name(binder: Binder, name: tuple[str, ...], at: int) -> tuple[str, str
 
 def unknown_table(catalog: Catalog, name: str, at: int) -> InvalidInput:
     kinds = (Table, View, PlainView)
-    names = [o.name for o in catalog.objects.values() if isinstance(o, kinds)]
+    live = [o for o in catalog.objects.values() if isinstance(o, kinds) and not is_dropped(o)]
+    names = [o.name for o in live if not (isinstance(o, View) and o.part)]
     return InvalidInput(
         "relation does not exist",
         sqlstate="42P01",
