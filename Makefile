@@ -28,19 +28,19 @@ schedules: setup ## run the row-atomic commit under 10,000 seeded schedules; SEE
 histories: setup ## run sessions beside each other and judge what they saw; PROFILE=ci SEED=7 for more
 	$(BIN)/python -m tests.simulation.history --profile $(or $(PROFILE),quick) --seed $(or $(SEED),1)
 
-laws: setup ## the law of views at length, on RocksDB and on cells: 300 random views, 50 transactions each; CASES=5
-	$(BIN)/python -m tests.properties.views.hunt --cases $(or $(CASES),50) --steps 50 --store rocksdb
-	$(BIN)/python -m tests.properties.views.hunt --cases $(or $(CASES),50) --steps 50 --store cells
+laws: setup ## the law of views at length, on RocksDB and on cells: 300 random views, 50 transactions each; CASES=5 SEED=7
+	$(BIN)/python -m tests.properties.views.hunt --cases $(or $(CASES),50) --steps 50 --store rocksdb --seed $(or $(SEED),1)
+	$(BIN)/python -m tests.properties.views.hunt --cases $(or $(CASES),50) --steps 50 --store cells --seed $(or $(SEED),1)
 	$(BIN)/python -m tests.properties.views.planted
 
 hoist: setup ## every query of SQL Logic Test as a view; TABLES=10 leaves out longer joins; SHARD=3/20 a part
 	nice $(BIN)/python -m tests.properties.views.hoist --tables $(or $(TABLES),64) --shard $(or $(SHARD),1/1)
 
-tpch: setup ## the queries of TPC-H as views at scale factor 0.01; LINES=1200 for less
-	nice $(BIN)/python -m tests.properties.views.tpch --lines $(or $(LINES),60000)
+tpch: setup ## the queries of TPC-H as views at scale factor 0.01; LINES=1200 for less, SEED=7
+	nice $(BIN)/python -m tests.properties.views.tpch --lines $(or $(LINES),60000) --seed $(or $(SEED),1)
 
-nexmark: setup ## the queries of Nexmark as views of 60,000 events; EVENTS=3000 for less
-	nice $(BIN)/python -m tests.properties.views.nexmark_whole --events $(or $(EVENTS),60000)
+nexmark: setup ## the queries of Nexmark as views of 60,000 events; EVENTS=3000 for less, SEED=7
+	nice $(BIN)/python -m tests.properties.views.nexmark_whole --events $(or $(EVENTS),60000) --seed $(or $(SEED),1)
 
 consistency: setup ## which consistency level views have under load; RUNS=100 SEED=7 for more
 	$(BIN)/python -m tests.consistency --runs $(or $(RUNS),20) --seed $(or $(SEED),1)
