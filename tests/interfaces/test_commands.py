@@ -63,3 +63,49 @@ def test_what_is_not_a_store_is_refused_in_one_line(tmp_path: Path) -> None:
         assert refused.stderr.startswith("belvedere: "), refused.stderr
         assert "Traceback" not in refused.stderr
     assert not (tmp_path / "copy").exists()
+
+
+def test_a_dump_as_sql_is_run_by_the_shell(tmp_path: Path) -> None:
+    shop, script, again = (str(tmp_path / name) for name in ("shop.db", "shop.sql", "again.db"))
+    with belvedere.connect(shop, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY, name text)")
+        connection.execute("INSERT INTO t VALUES (1, 'it''s;')")
+    dumped = run("dump", shop, "--sql")
+    assert dumped.returncode == 0, dumped.stderr
+    Path(script).write_text(dumped.stdout, encoding="utf-8")
+    assert run("shell", again, "-f", script).returncode == 0
+    with belvedere.connect(again) as connection:
+        assert connection.execute("SELECT * FROM t").fetchall() == [(1, "it's;")]
+
+
+def test_the_shell_opens_a_damaged_store_when_it_is_told_to(tmp_path: Path) -> None:
+    shop = str(tmp_path / "shop.db")
+    with belvedere.connect(shop, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
+    (tmp_path / "shop.db" / "anchor").unlink()
+    refused = run("shell", shop, "-c", "SELECT count(*) AS n FROM t", "--format", "csv")
+    assert refused.returncode == 1
+    assert "open with --accept-data-loss" in refused.stderr
+    opened = run("shell", shop, "-c", "SELECT 1 AS n FROM t", "--accept-data-loss")
+    assert opened.returncode == 0, opened.stderr
+
+
+def test_a_restore_that_is_refused_leaves_nothing(tmp_path: Path) -> None:
+    shop, copy = str(tmp_path / "shop.db"), str(tmp_path / "copy")
+    with belvedere.connect(shop, autocommit=True) as connection:
+        connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
+    assert run("backup", shop, copy).returncode == 0
+    before = sorted(tmp_path.iterdir())
+    refused = run("restore", copy, str(tmp_path / "again.db"), "--position", "99")
+    assert refused.returncode == 1
+    assert "does not reach that position" in refused.stderr
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_the_secret_of_a_store_is_nobody_elses_in_a_backup_and_after_it(tmp_path: Path) -> None:
+    shop, copy, again = (str(tmp_path / name) for name in ("shop.db", "copy", "again.db"))
+    belvedere.connect(shop).close()
+    assert run("backup", shop, copy).returncode == 0
+    assert run("restore", copy, again).returncode == 0
+    for file in (tmp_path / "copy" / "BACKUP", tmp_path / "again.db" / "BELVEDERE"):
+        assert file.stat().st_mode & 0o077 == 0

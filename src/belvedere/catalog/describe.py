@@ -9,6 +9,8 @@ from belvedere.catalog.model import (
     CATALOG_RELATION,
     SEQUENCE_RELATION,
     Index,
+    PlainView,
+    Sequence,
     Table,
     View,
     decode,
@@ -66,7 +68,7 @@ def _object_text(value: bytes) -> str:
 def _table(catalog: Catalog, table: Table) -> RelationDescription:
     compiled = compiled_table(catalog, table.id)
     names = tuple(None if column.dropped else column.name for column in table.columns)
-    return RelationDescription(_name(catalog, table), compiled.key, compiled.layout, names)
+    return RelationDescription(qualified(catalog, table), compiled.key, compiled.layout, names)
 
 
 def _index(catalog: Catalog, index: Index) -> RelationDescription:
@@ -74,18 +76,23 @@ def _index(catalog: Catalog, index: Index) -> RelationDescription:
     table = catalog.table(index.table)
     slots = [part.slot for part in index.parts] + [*table.primary_key, *index.include]
     names = tuple("expression" if s is None else table.columns[s].name for s in slots)
-    key = compiled.unique_key if index.unique else compiled.key
-    return RelationDescription(_name(catalog, index), key, compiled.layout, names)
+    name = qualified(catalog, index)
+    if not index.unique:
+        return RelationDescription(name, compiled.key, compiled.layout, names)
+    return RelationDescription(
+        name, compiled.unique_key, compiled.layout, names, longer=compiled.key
+    )
 
 
 def _view(catalog: Catalog, view: View) -> RelationDescription:
     compiled = compiled_view(catalog, view.id)
     names = tuple(column.name.partition(" ")[2] for column in view.stored)
     return RelationDescription(
-        _name(catalog, view), compiled.key, compiled.payload, names, accumulates=True
+        qualified(catalog, view), compiled.key, compiled.payload, names, accumulates=True
     )
 
 
-def _name(catalog: Catalog, item: Table | Index | View) -> str:
+def qualified(catalog: Catalog, item: Table | Index | View | PlainView | Sequence) -> str:
+    """The name, behind its schema where that is not public."""
     schema = next(schema.name for schema in catalog.schemas if schema.id == item.schema)
     return item.name if schema == "public" else f"{schema}.{item.name}"

@@ -37,7 +37,8 @@ class RelationDescription:
 
     `layout` None: the value is not a row; `text` may know how to print it, and raises Corruption
     when it cannot. `accumulates`: the value is linear view state, and the layout, if there is one,
-    is its payload's. A column name of None is a dropped column.
+    is its payload's. A column name of None is a dropped column. `longer` is the key of entries that
+    `key` does not fit: those of a unique index with a NULL among their values.
     """
 
     name: str
@@ -46,6 +47,7 @@ class RelationDescription:
     columns: tuple[str | None, ...]
     accumulates: bool = False
     text: Callable[[bytes], str] | None = None
+    longer: KeyCodec | None = None
 
 
 Describe = Callable[[int], RelationDescription | None]
@@ -185,10 +187,19 @@ def _print_key(key: bytes, description: RelationDescription | None) -> str:
     if description is None:
         return print_bytes(key)
     try:
-        values = description.key.decode(description.key.prefix + key)
+        values = _decode_key(key, description)
     except Corruption as error:
         return f"{print_bytes(key)} (damaged: {error.message})"
     return "(" + ", ".join(map(print_value, values)) + ")"
+
+
+def _decode_key(key: bytes, description: RelationDescription) -> Row:
+    try:
+        return description.key.decode(description.key.prefix + key)
+    except Corruption:
+        if description.longer is None:
+            raise
+        return description.longer.decode(description.longer.prefix + key)
 
 
 def _print_value(value: bytes, description: RelationDescription | None) -> str:

@@ -1,4 +1,5 @@
-"""`belvedere dump PATH`: everything a store holds, readable, in the order of its keys."""
+"""`belvedere dump PATH`: everything a store holds, readable, in the order of its keys; `--sql`: as
+a script (`dump_sql`)."""
 
 from __future__ import annotations
 
@@ -8,19 +9,30 @@ from pathlib import Path
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, is_dropped
-from belvedere.catalog.describe import describer
-from belvedere.catalog.model import AnyObject, Index, Sequence, Table, View
+from belvedere.catalog.describe import describer, qualified
+from belvedere.catalog.model import (
+    AnyObject,
+    Head,
+    Index,
+    PlainView,
+    Schema,
+    Sequence,
+    Table,
+    View,
+)
 from belvedere.codec import keyspace
 from belvedere.codec.printer import print_name, print_pair
 from belvedere.config import Config, Durability
 from belvedere.database import Database
+from belvedere.interfaces.commands.dump_sql import dump_sql
 from belvedere.kv.batch import Pair
 
 
-def dump(path: Path, limit: int | None = None) -> Iterator[str]:
-    """The lines of the dump; `limit` rows of each relation and of the log at most."""
+def dump(path: Path, limit: int | None = None, *, sql: bool = False) -> Iterator[str]:
+    """The lines of the dump, or of a script that makes the same again; `limit` rows of each
+    relation and of the log at most."""
     with Database.open(path, Config(durability=Durability.OFF), create=False) as db:
-        yield from dump_database(db, limit)
+        yield from dump_sql(db, limit) if sql else dump_database(db, limit)
 
 
 def dump_database(db: Database, limit: int | None = None) -> Iterator[str]:
@@ -40,7 +52,9 @@ def dump_database(db: Database, limit: int | None = None) -> Iterator[str]:
     for item in sorted(catalog.objects.values(), key=lambda item: item.id):
         if isinstance(item, Table | Index | View) and not is_dropped(item):
             start, end = keyspace.relation_range(item.id)
-            yield from _section(db, f"rows of {print_name(item.name)}", start, end, limit)
+            yield from _section(
+                db, f"rows of {print_name(qualified(catalog, item))}", start, end, limit
+            )
     start, end = keyspace.relation_range(model.SEQUENCE_RELATION)
     yield from _section(db, "sequences", start, end, limit)
 
@@ -61,22 +75,35 @@ def _section(
 
 
 def _object(catalog: Catalog, item: AnyObject) -> Iterator[str]:
-    name = print_name(item.name)
+    if isinstance(item, Schema) and item.name != "public":
+        yield f"schema {print_name(item.name)} (id {item.id})"
+    if isinstance(item, Head | Schema):
+        return
+    name = print_name(qualified(catalog, item))
     match item:
         case Table():
             yield f"table {name} (relation {item.id}{', dropped' if is_dropped(item) else ''})"
             yield from _columns(item)
             for key in item.foreign_keys:
-                yield f"  foreign key {print_name(key.name)} to relation {key.parent}"
+                yield f"  foreign key {print_name(key.name)} to {_parent(catalog, key.parent)}"
         case Index():
             parts = ", ".join(_part(catalog, item, part) for part in item.parts)
             unique = "unique " if item.unique else ""
-            yield f"{unique}index {name} (relation {item.id}, {item.state}) on ({parts})"
+            table = _parent(catalog, item.table)
+            yield f"{unique}index {name} (relation {item.id}, {item.state}) on {table} ({parts})"
         case Sequence():
             yield f"sequence {name} (id {item.id})"
+        case PlainView():
+            yield f"plain view {name} (id {item.id})"
+            yield f"  as {item.definition}"
         case View():
             yield f"view {name} (relation {item.id}, {item.maintenance}, {item.state})"
             yield f"  as {item.definition}"
+
+
+def _parent(catalog: Catalog, id_: int) -> str:
+    found = catalog.objects.get(id_)
+    return print_name(qualified(catalog, found)) if isinstance(found, Table) else f"relation {id_}"
 
 
 def _columns(table: Table) -> Iterator[str]:

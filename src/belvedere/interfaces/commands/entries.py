@@ -32,9 +32,10 @@ Store = Annotated[Path, typer.Argument(help="the store's directory")]
 def dump(
     path: Store,
     limit: Annotated[int | None, typer.Option(help="rows of each relation at most")] = None,
+    sql: Annotated[bool, typer.Option("--sql", help="as a script that makes it again")] = False,
 ) -> None:
     with _said_plainly():
-        for line in dumping.dump(path, limit):
+        for line in dumping.dump(path, limit, sql=sql):
             print(line)
 
 

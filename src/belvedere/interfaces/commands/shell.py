@@ -1,4 +1,4 @@
-"""`belvedere shell PATH [-c SQL | -f FILE] [--format table|csv|json]`."""
+"""`belvedere shell PATH [-c SQL | -f FILE] [--format table|csv|json] [--accept-data-loss]`."""
 
 from __future__ import annotations
 
@@ -24,9 +24,12 @@ def shell(
     file: Annotated[Path | None, typer.Option("-f", help="run this file and leave")] = None,
     form: Annotated[Format, typer.Option("--format", help="how rows are printed")] = Format.TABLE,
     durability: Annotated[str, typer.Option(help="full or off")] = "full",
+    accept_data_loss: Annotated[
+        bool, typer.Option("--accept-data-loss", help="open a damaged store with what is left")
+    ] = False,
 ) -> None:
     try:
-        connection = _connected(path, durability)
+        connection = _connected(path, durability, accept_data_loss)
     except dbapi.Error as error:
         print(f"error: {error}", file=sys.stderr)
         raise typer.Exit(1) from error
@@ -44,10 +47,14 @@ def shell(
         raise typer.Exit(1)
 
 
-def _connected(path: str, durability: str) -> dbapi.Connection | RemoteConnection:
+def _connected(
+    path: str, durability: str, accept_data_loss: bool
+) -> dbapi.Connection | RemoteConnection:
     """A store that another process has open is reached through that process."""
     if path != MEMORY and is_reachable(Path(path)):
         from belvedere.interfaces.remote import RemoteConnection  # heavy
 
         return RemoteConnection(Path(path))
-    return dbapi.connect(path, durability=durability, autocommit=True)
+    return dbapi.connect(
+        path, durability=durability, autocommit=True, accept_data_loss=accept_data_loss
+    )

@@ -1,0 +1,337 @@
+"""`belvedere dump --sql PATH`: a script that makes the same tables, rows, indexes and views again.
+
+    schemas, sequences              what columns may name in their defaults
+    tables, each with its rows      without foreign keys, so that rows come in any order
+    indexes, foreign keys, roots    checked over the rows that are there by then
+    where sequences go on
+    views, then indexes of views    each after what it reads; filled as they are made
+
+`belvedere shell NEW.db -f SCRIPT` runs it. Positions, the log and tokens are not part of it: those
+are what `belvedere backup` keeps. Auxiliary views are made again with the views that want them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any, TypeVar
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import (
+    SEQUENCE_RELATION,
+    Action,
+    Column,
+    ForeignKey,
+    Index,
+    KeyPart,
+    PlainView,
+    Sequence,
+    Table,
+    View,
+)
+from belvedere.catalog.relation import compiled_table
+from belvedere.codec import keyspace
+from belvedere.codec.keys import KeyCodec, KeyColumn
+from belvedere.codec.rows import RowLayout, Slot
+from belvedere.database import Database
+from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan.functions import formatter
+from belvedere.session.indexes import KNOWN
+from belvedere.session.view_indexes import KEYS
+from belvedere.sql.bind.statement import bind_statement
+from belvedere.sql.parse.script import parse_script
+from belvedere.sql.parse.text import quote
+from belvedere.types import BIGINT, Kind, Row, SqlType
+from belvedere.views.build import STAGED
+from belvedere.views.form import INDEX
+from belvedere.views.unique import UNIQUE
+
+T = TypeVar("T", Sequence, PlainView)
+
+ROWS_PER_INSERT = 200
+PUBLIC = "public"
+_SEQUENCE_KEY = KeyCodec((KeyColumn(BIGINT),), keyspace.row_prefix(SEQUENCE_RELATION))
+_SEQUENCE_ROW = RowLayout((Slot(BIGINT, None),))
+_BARE = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
+_OWN_OPTIONS = frozenset({INDEX, KEYS, UNIQUE})
+"""Options that a user never wrote."""
+
+
+def dump_sql(db: Database, limit: int | None = None) -> Iterator[str]:
+    """The lines of the script; `limit` rows of each table at most."""
+    catalog = db.catalog
+    tables = sorted(catalog.tables, key=lambda one: one.id)
+    yield f"-- the store at position {db.position}, as SQL"
+    yield from _schemas(catalog)
+    fed = {c.sequence for table in tables for c in table.columns if c.identity is not None}
+    sequences = [one for one in _of(catalog, Sequence) if one.id not in fed]
+    for sequence in sequences:
+        yield f"CREATE SEQUENCE {_name(catalog, sequence)} {_numbers(sequence)};"
+    for table in tables:
+        yield ""
+        yield from _table(catalog, table)
+        yield from _rows(db, table, limit)
+        yield from (_index(catalog, table, index) for index in _indexes(catalog, table))
+    yield ""
+    for table in tables:
+        yield from _references(catalog, table)
+        yield from _owned(catalog, table)
+    yield from _positions(db)
+    for view in _in_order(catalog):
+        yield _view(catalog, view)
+    yield from (_view_index(catalog, view) for view in _views(catalog) if INDEX in view.options)
+
+
+def _schemas(catalog: Catalog) -> Iterator[str]:
+    for schema in sorted(catalog.schemas, key=lambda one: one.id):
+        if schema.name != PUBLIC:
+            yield f"CREATE SCHEMA {quote(schema.name)};"
+
+
+# -- tables ----------------------------------------------------------------------------------------
+
+
+def _table(catalog: Catalog, table: Table) -> Iterator[str]:
+    parts = [_column(catalog, column) for column in _live(table)]
+    if not any(table.columns[slot].hidden for slot in table.primary_key):
+        name = quote(table.primary_key_name)
+        parts.append(f"CONSTRAINT {name} PRIMARY KEY ({_slots(table, table.primary_key)})")
+    for index in sorted(catalog.indexes_of(table.id), key=lambda one: one.id):
+        if index.constraint:
+            nulls = "" if index.nulls_distinct else "NULLS NOT DISTINCT "
+            slots = tuple(part.slot for part in index.parts if part.slot is not None)
+            parts.append(f"CONSTRAINT {quote(index.name)} UNIQUE {nulls}({_slots(table, slots)})")
+    parts += [f"CONSTRAINT {quote(one.name)} CHECK ({one.expression})" for one in table.checks]
+    options = {"partitions": str(table.partitions)} if table.partitions != 1 else {}
+    options |= {"keys": "hashed"} if table.hashed else {}
+    listed = ",\n".join(f"  {part}" for part in parts)
+    yield f"CREATE TABLE {_name(catalog, table)} (\n{listed}\n){_with(options)};"
+
+
+def _column(catalog: Catalog, column: Column) -> str:
+    words = [quote(column.name), str(column.type)]
+    sequence = None if column.sequence is None else catalog.get(column.sequence)
+    if column.identity is not None and isinstance(sequence, Sequence):
+        words.append(f"GENERATED {column.identity.upper()} AS IDENTITY ({_numbers(sequence)})")
+    elif isinstance(sequence, Sequence):
+        words.append(f"DEFAULT nextval({_text(_name(catalog, sequence))})")
+    elif column.generated is not None:
+        words.append(f"GENERATED ALWAYS AS ({column.generated}) STORED")
+    elif column.default is not None:
+        words.append(f"DEFAULT {column.default}")
+    return " ".join(words + (["NOT NULL"] if column.not_null else []))
+
+
+def _rows(db: Database, table: Table, limit: int | None) -> Iterator[str]:
+    columns = [column for column in _live(table) if column.generated is None]
+    rows = islice(_stored(db, table), limit)
+    into = f"INSERT INTO {_name(db.catalog, table)}"
+    if not columns:
+        yield from (f"{into} DEFAULT VALUES;" for _ in rows)
+        return
+    always = " OVERRIDING SYSTEM VALUE" if any(c.identity == "always" for c in columns) else ""
+    head = f"{into} ({', '.join(quote(column.name) for column in columns)}){always} VALUES"
+    while some := list(islice(rows, ROWS_PER_INSERT)):
+        yield head
+        yield ",\n".join(f"  ({_values(columns, row)})" for row in some) + ";"
+
+
+def _stored(db: Database, table: Table) -> Iterator[Row]:
+    compiled = compiled_table(db.catalog, table.id)
+    for batch in db.store.scan(*keyspace.relation_range(table.id)):
+        yield from (compiled.decode(value) for _, value in batch)
+
+
+def _values(columns: list[Column], row: Row) -> str:
+    return ", ".join(_literal(row[column.slot], column.type) for column in columns)
+
+
+def _literal(value: Any, sql_type: SqlType) -> str:
+    """A value as text that reads back as the same: also NaN, and the sign of a zero."""
+    if value is None:
+        return "NULL"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    shown = str(formatter(sql_type)(value))
+    return shown if sql_type.kind in _BARE else _text(shown)
+
+
+def _index(catalog: Catalog, table: Table, index: Index) -> str:
+    unique = "UNIQUE " if index.unique else ""
+    parts = ", ".join(_part(table, part) for part in index.parts)
+    text = f"CREATE {unique}INDEX {quote(index.name)} ON {_name(catalog, table)} ({parts})"
+    if index.include:
+        text += f" INCLUDE ({_slots(table, index.include)})"
+    text += "" if index.nulls_distinct else " NULLS NOT DISTINCT"
+    return text + (f" WHERE {index.where};" if index.where else ";")
+
+
+def _indexes(catalog: Catalog, table: Table) -> Iterator[Index]:
+    """Those that CREATE INDEX made."""
+    for index in sorted(catalog.indexes_of(table.id), key=lambda one: one.id):
+        if not index.constraint and not index.hidden:
+            yield index
+
+
+def _part(table: Table, part: KeyPart) -> str:
+    text = f"({part.expression})" if part.slot is None else _slots(table, (part.slot,))
+    text += " DESC" if part.descending else ""
+    if part.nulls_first is None:
+        return text
+    return text + (" NULLS FIRST" if part.nulls_first else " NULLS LAST")
+
+
+def _references(catalog: Catalog, table: Table) -> Iterator[str]:
+    for key in table.foreign_keys:
+        yield f"ALTER TABLE {_name(catalog, table)} ADD {_foreign_key(catalog, table, key)};"
+    if table.root is not None:
+        yield f"ALTER TABLE {_name(catalog, table)} SET (root = {_text(table.root)});"
+
+
+def _foreign_key(catalog: Catalog, table: Table, key: ForeignKey) -> str:
+    parent = catalog.table(key.parent)
+    text = f"CONSTRAINT {quote(key.name)} FOREIGN KEY ({_slots(table, key.columns)})"
+    text += f" REFERENCES {_name(catalog, parent)} ({_slots(parent, key.parent_columns)})"
+    for event, action in (("DELETE", key.on_delete), ("UPDATE", key.on_update)):
+        text += "" if action is Action.NO_ACTION else f" ON {event} {action.upper()}"
+    text += " DEFERRABLE" if key.deferrable else ""
+    text += " INITIALLY DEFERRED" if key.initially_deferred else ""
+    return text + ("" if key.enforced else " NOT ENFORCED")
+
+
+# -- sequences -------------------------------------------------------------------------------------
+
+
+def _owned(catalog: Catalog, table: Table) -> Iterator[str]:
+    """Which sequences are the table's, and what those of its identity columns are called."""
+    fed = {column.sequence: column for column in _live(table) if column.sequence is not None}
+    for sequence in _of(catalog, Sequence):
+        column = fed.get(sequence.id)
+        made = "" if column is None else f"{table.name}_{column.name}_seq"
+        if column is not None and column.identity is not None:
+            if sequence.name != made:
+                old = _schema(catalog, table) + quote(made)
+                yield f"ALTER SEQUENCE {old} RENAME TO {quote(sequence.name)};"
+        elif sequence.owner == table.id:
+            name = _name(catalog, sequence)
+            used = [c for c in _live(table) if _text(name) in (c.default or "")]
+            place = (column or [*used, *_live(table)][0]).name
+            yield f"ALTER SEQUENCE {name} OWNED BY {_name(catalog, table)}.{quote(place)};"
+
+
+def _numbers(sequence: Sequence) -> str:
+    return (
+        f"START WITH {sequence.start} INCREMENT BY {sequence.increment}"
+        f" MINVALUE {sequence.minimum} MAXVALUE {sequence.maximum}"
+        + (" CYCLE" if sequence.cycle else "")
+    )
+
+
+def _positions(db: Database) -> Iterator[str]:
+    """Where sequences that have handed out numbers go on."""
+    for sequence in sorted(_of(db.catalog, Sequence), key=lambda one: (one.schema, one.name)):
+        found = db.store.get(_SEQUENCE_KEY.encode((sequence.id,)))
+        if found is None:
+            continue
+        (last,) = _SEQUENCE_ROW.decode(found)
+        following = last + sequence.increment
+        name = _name(db.catalog, sequence)
+        if sequence.minimum <= last <= sequence.maximum:
+            yield f"SELECT setval({_text(name)}, {last});"
+        elif sequence.minimum <= following <= sequence.maximum:
+            yield f"ALTER SEQUENCE {name} RESTART WITH {following};"
+
+
+# -- views -----------------------------------------------------------------------------------------
+
+
+def _in_order(catalog: Catalog) -> Iterator[View | PlainView]:
+    """Each view after those that it reads: the ones whose text is understood without the others."""
+    waiting: list[View | PlainView] = [
+        *_of(catalog, PlainView),
+        *(view for view in _views(catalog) if INDEX not in view.options),
+    ]
+    waiting.sort(key=lambda one: one.id)
+    known = {key: item for key, item in catalog.objects.items() if not _is_view(item)}
+    while waiting:
+        under = Catalog(known)
+        chosen = next((view for view in waiting if _is_understood(view, under)), waiting[0])
+        waiting.remove(chosen)
+        known = {**known, chosen.id: chosen}
+        yield chosen
+
+
+def _views(catalog: Catalog) -> list[View]:
+    """Those that a user asked for, by their own names."""
+    return [view for view in catalog.views if not view.part and STAGED not in view.options]
+
+
+def _is_view(item: object) -> bool:
+    return isinstance(item, View | PlainView)
+
+
+def _is_understood(view: View | PlainView, catalog: Catalog) -> bool:
+    try:
+        bind_statement(parse_script(view.definition)[0].tree, catalog)
+    except (InvalidInput, Unsupported):
+        return False
+    return True
+
+
+def _view(catalog: Catalog, view: View | PlainView) -> str:
+    columns = ", ".join(quote(column.name) for column in view.columns)
+    kind = "VIEW" if isinstance(view, PlainView) else "MATERIALIZED VIEW"
+    options = {} if isinstance(view, PlainView) else view.options
+    return (
+        f"\nCREATE {kind} {_name(catalog, view)} ({columns}){_with(options)} AS\n"
+        f"  {view.definition};"
+    )
+
+
+def _view_index(catalog: Catalog, index: View) -> str:
+    """An index that is kept as a view: of the columns of a view, or of a table's."""
+    read = catalog.objects[(index.reads or index.inputs)[0]]
+    assert isinstance(read, View | Table)
+    names = [column.name for column in index.columns]
+    keys = names[: int(index.options.get(KEYS, len(names)))]
+    unique = "UNIQUE " if UNIQUE in index.options else ""
+    options = {name: value for name, value in index.options.items() if name in KNOWN}
+    return (
+        f"CREATE {unique}INDEX {quote(index.name)} ON {_name(catalog, read)}"
+        f" ({', '.join(map(quote, keys))}){_with(options)};"
+    )
+
+
+# -- words -----------------------------------------------------------------------------------------
+
+
+def _of(catalog: Catalog, kind: type[T]) -> list[T]:
+    found = [item for item in catalog.objects.values() if isinstance(item, kind)]
+    return sorted(found, key=lambda item: item.id)
+
+
+def _name(catalog: Catalog, item: Table | Index | Sequence | PlainView | View) -> str:
+    return _schema(catalog, item) + quote(item.name)
+
+
+def _schema(catalog: Catalog, item: Table | Index | Sequence | PlainView | View) -> str:
+    """Where it is, with a dot; nothing for what is public."""
+    schema = next(one.name for one in catalog.schemas if one.id == item.schema)
+    return "" if schema == PUBLIC else f"{quote(schema)}."
+
+
+def _live(table: Table) -> list[Column]:
+    return [column for column in table.columns if not column.dropped and not column.hidden]
+
+
+def _slots(table: Table, slots: tuple[int, ...]) -> str:
+    return ", ".join(quote(table.columns[slot].name) for slot in slots)
+
+
+def _with(options: dict[str, str]) -> str:
+    said = [f"{k} = {_text(v)}" for k, v in options.items() if k not in _OWN_OPTIONS]
+    return f" WITH ({', '.join(said)})" if said else ""
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
