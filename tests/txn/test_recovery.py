@@ -207,6 +207,23 @@ def test_accepted_damage_goes_on_as_a_new_incarnation(
     assert incarnation(path) == after
 
 
+def test_damaged_file_of_the_engine_is_refused_with_what_was_acknowledged(path: Path) -> None:
+    """Such damage cannot be accepted, and so nobody is told to."""
+    make(path, *range(1, 400))
+    make(path, 400)
+    file = min((path / "data").glob("*.sst"))  # the older one
+    data = bytearray(file.read_bytes())
+    data[10] ^= 0xFF
+    file.write_bytes(data)
+    for accepted in (False, True):
+        with pytest.raises(Corruption) as refused:
+            Database.open(path, create=False, accept_data_loss=accepted)
+        assert refused.value.facts["acknowledged_through"] == 401
+        assert refused.value.facts["found"] == "unreadable"
+        assert "checksum" in (refused.value.detail or "")
+    assert "accept-data-loss" not in (refused.value.hint or "")
+
+
 def test_hole_in_the_log_is_refused_even_when_loss_is_accepted(path: Path) -> None:
     make(path, 1, 2, 3)
     edit_engine(path, lambda engine: engine.write([(log_key(2), None)]))

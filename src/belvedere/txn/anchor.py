@@ -29,6 +29,7 @@ from belvedere import failpoints
 from belvedere.errors import Corruption, Unavailable
 
 SLOT_BYTES = 512
+RESTORE_HINT = "restore a backup: what is left is no state that ever was"
 ACCEPT_HINT = "restore a backup, or open with --accept-data-loss to go on with what is left"
 _BODY = struct.Struct("<Q16sQQQB")
 _SUM = struct.Struct("<Q")

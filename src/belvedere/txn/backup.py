@@ -52,7 +52,7 @@ def back_up(opened: OpenStore, commits: BatchCommit, destination: Path) -> int:
         commits.exclusively(copy)
         written = taken[0]
         _write_anchor(destination, opened.identity.store_id, opened.incarnation, written)
-        shutil.copyfile(opened.directory / files.IDENTITY_FILE, destination / files.BACKUP_FILE)
+        shutil.copy(opened.directory / files.IDENTITY_FILE, destination / files.BACKUP_FILE)
         sync_directory(destination)
     except BaseException:
         shutil.rmtree(destination)
@@ -81,19 +81,23 @@ def restore(
     anchor.close()
     partial = destination.with_name(destination.name + ".restoring")
     shutil.rmtree(partial, ignore_errors=True)
-    shutil.copytree(
-        backup, partial, ignore=shutil.ignore_patterns(files.BACKUP_FILE, files.ANCHOR_FILE)
-    )
-    store = RocksStore.open(partial / files.DATA_DIRECTORY, create=False)
     try:
-        written = _at_position(store, mark.position, position, participants_for)
-        store.sync()
-    finally:
-        store.close()
-    _write_anchor(partial, mark.store_id, next_incarnation(mark.incarnation, random), written)
-    shutil.copyfile(backup / files.BACKUP_FILE, partial / files.IDENTITY_FILE)
-    files.read_identity(partial)
-    sync_directory(partial)
+        shutil.copytree(
+            backup, partial, ignore=shutil.ignore_patterns(files.BACKUP_FILE, files.ANCHOR_FILE)
+        )
+        store = RocksStore.open(partial / files.DATA_DIRECTORY, create=False)
+        try:
+            written = _at_position(store, mark.position, position, participants_for)
+            store.sync()
+        finally:
+            store.close()
+        _write_anchor(partial, mark.store_id, next_incarnation(mark.incarnation, random), written)
+        shutil.copy(backup / files.BACKUP_FILE, partial / files.IDENTITY_FILE)
+        files.read_identity(partial)
+        sync_directory(partial)
+    except BaseException:
+        shutil.rmtree(partial, ignore_errors=True)
+        raise
     partial.rename(destination)
     sync_directory(destination.parent)
     return written.position

@@ -26,7 +26,7 @@ from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn import identity as files
-from belvedere.txn.anchor import ACCEPT_HINT, Anchor, State
+from belvedere.txn.anchor import ACCEPT_HINT, RESTORE_HINT, Anchor, State
 from belvedere.txn.border import Snapshot
 from belvedere.txn.pieces import whole, whole_batches
 
@@ -247,7 +247,13 @@ def _check_against_anchor(
         if not accept_data_loss:
             raise _damaged("the log is damaged", anchor, None, error) from error
         lost = True
-    _require_dense(store, anchor)
+    try:
+        _require_dense(store, anchor)
+    except Corruption as error:
+        if "acknowledged_through" in error.facts:
+            raise
+        message = "the store's files are damaged"
+        raise _damaged(message, anchor, None, error, hint=RESTORE_HINT) from error
     return lost
 
 
@@ -276,7 +282,8 @@ def _require_dense(store: BatchStore, anchor: Anchor) -> None:
     for batch in store.scan(*log, limit=1):
         first = int.from_bytes(batch[0][0][1:])
         if last is None or count != last.position - first + 1:
-            raise _damaged("the log has a hole", anchor, last.position if last else None)
+            found = last.position if last else None
+            raise _damaged("the log has a hole", anchor, found, hint=RESTORE_HINT)
 
 
 def _require_chain(store: BatchStore, anchor: Anchor, found: int) -> None:
@@ -300,12 +307,17 @@ def _require_chain(store: BatchStore, anchor: Anchor, found: int) -> None:
 
 
 def _damaged(
-    message: str, anchor: Anchor, found: int | None, cause: Exception | None = None
+    message: str,
+    anchor: Anchor,
+    found: int | None,
+    cause: Exception | None = None,
+    *,
+    hint: str = ACCEPT_HINT,
 ) -> Corruption:
     return Corruption(
         message,
         detail=str(cause) if cause else None,
-        hint=ACCEPT_HINT,
+        hint=hint,
         acknowledged_through=anchor.mark.position,
         found="unreadable" if found is None else found,
     )
