@@ -92,6 +92,7 @@ def test_time_zones_are_known_by_name_and_hours(settings: Settings) -> None:
         ("any", Freshness(FreshnessKind.ANY)),
         (" Latest ", Freshness(FreshnessKind.LATEST)),
         ("250 ms", Freshness(FreshnessKind.BOUNDED, 250_000)),
+        ("2 h", Freshness(FreshnessKind.BOUNDED, 7_200_000_000)),
         ("1.5s", Freshness(FreshnessKind.BOUNDED, 1_500_000)),
         ("a" * 54, Freshness(FreshnessKind.TOKEN, token="a" * 54)),
     ],

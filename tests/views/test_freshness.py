@@ -94,6 +94,30 @@ def test_a_statement_over_several_reads_one_position(store: Store, clock: Clock)
     assert clock.now == 100.0
 
 
+@pytest.mark.parametrize("written", [False, True])
+def test_whoever_takes_any_state_of_several_takes_one_position_too(
+    store: Store, written: bool
+) -> None:
+    hourly = "WITH (maintenance = 'deferred', refresh_every = '7 h') AS SELECT count(*) AS n FROM t"
+    store.run("INSERT INTO t VALUES (2, 1, 1)", f"CREATE MATERIALIZED VIEW others {hourly}")
+    store.run("INSERT INTO t VALUES (3, 1, 1)")
+    session, mine = store.session(), 0
+    if written:
+        session.execute("BEGIN")
+        session.execute("INSERT INTO t VALUES (4, 1, 1)")
+        mine = 1
+    assert rows_of(session, "SELECT c FROM totals", "any") == [(1,)]
+    assert rows_of(session, "SELECT n FROM others", "any") == [(2,)]
+    twice = "SELECT a.c, b.c FROM totals a, totals b"
+    assert rows_of(session, twice, "any") == [(1, 1)]
+    both = "SELECT c, n FROM totals, others"
+    assert rows_of(session, both, "any") == [(3 + mine, 3 + mine)]
+    beside = "SELECT totals.c, (SELECT count(*) FROM t) FROM totals"
+    assert rows_of(session, beside, "any") == [(3 + mine, 3 + mine)]
+    if not written:
+        assert explained(session, both, "any")[0].startswith("deferred totals, others: catch up (")
+
+
 def test_own_changes_are_seen_within_the_bound(store: Store) -> None:
     session = store.session()
     rows_of(session, "SELECT * FROM totals", BOUND)

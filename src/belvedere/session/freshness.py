@@ -12,8 +12,15 @@ from typing import NamedTuple
 
 from belvedere.errors import InvalidInput
 
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min)\s*")
-_UNITS_US = {"us": 1, "ms": 1_000, "s": 1_000_000, "min": 60_000_000}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)\s*")
+_UNITS_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
 _TOKEN_CHARACTERS_MIN = 40
 
 

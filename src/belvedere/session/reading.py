@@ -7,8 +7,8 @@
 
 `latest` and a token want the transaction's position; `session` what the session has written and
 read before, inside a transaction its snapshot; '250 ms' bounds the age of the oldest commit that is
-not in the view, by the node's own samples (`views.lag`). A statement that reads anything beside one
-such view reads everything at one position, so the view is caught up then.
+not in the view, by the node's own samples (`views.lag`); `any` wants nothing. A statement that reads
+anything beside one such view reads everything at one position, so the view is caught up then.
 Where the view is not fresh enough the cheapest way is taken; EXPLAIN shows all of them.
 """
 
@@ -73,13 +73,13 @@ def decide(
     alone: bool,
     seen: int | None = None,
 ) -> Decision:
-    """`alone`: the statement reads nothing but these views, which are at one position, and its
-    transaction has written nothing. `seen`: what the session has seen and done before, where that
-    is enough."""
+    """`alone`: the statement reads nothing but these views, which are at one position, and, unless
+    that is no matter to the reader, its transaction has written nothing. `seen`: what the session
+    has seen and done before, where that is enough."""
     wanted: Freshness = session.freshness
     mark = min(marks.values())
     behind = max(0, position - mark)
-    if wanted.kind is FreshnessKind.ANY or not behind:
+    if not behind or (alone and wanted.kind is FreshnessKind.ANY):
         return Decision(Way.READ, behind, {})
     if wanted.kind is FreshnessKind.SESSION and alone and seen is not None and seen <= mark:
         return Decision(Way.READ, behind, {})
@@ -125,21 +125,22 @@ def ready_to_read(
     views = entry.deferred
     if not views:
         return entry, transaction
-    if session.freshness.kind is FreshnessKind.ANY:
+    if _is_any_of_one(session, entry):
         _require_sound(session, views)
         return entry, transaction
     if failpoints.armed and failpoints.planted("view_read_behind_token"):
         return entry, transaction
     session.host.deferred.sample()
     marks = {view.id: required_position(transaction, view) for view in views}
-    alone = _is_alone(entry, marks) and not transaction.changes
+    any_ = session.freshness.kind is FreshnessKind.ANY
+    alone = _is_alone(entry, marks) and (any_ or not transaction.changes)
     state, catalog = session.transactions, transaction.catalog
     single = session.autocommit and not state.explicit and not entry.data.changes
     seen = state.seen_before if single else None
     decision = decide(session, catalog, views, marks, transaction.position, alone=alone, seen=seen)
     if decision.way is Way.BYPASS and entry.bypass is not None:
         return entry.bypass(session), transaction
-    if decision.way is Way.READ and not transaction.changes:
+    if decision.way is Way.READ and (alone or not transaction.changes):
         if decision.behind:
             _require_sound(session, views)
         if seen is not None and session.freshness.kind is FreshnessKind.SESSION:
@@ -201,11 +202,17 @@ def _now(session: Session, entry: Prepared) -> Decision | None:
         if any(catalog.get(view.id) is not view for view in entry.deferred):
             return None  # planned anew first
         marks = {view.id: required_position(reader, view) for view in entry.deferred}
-        alone, state = _is_alone(entry, marks), session.transactions
+        alone = _is_any_of_one(session, entry) or _is_alone(entry, marks)
+        state = session.transactions
         seen = state.seen if state.open is None and session.autocommit else None
         return decide(
             session, catalog, entry.deferred, marks, reader.position, alone=alone, seen=seen
         )
+
+
+def _is_any_of_one(session: Session, entry: Prepared) -> bool:
+    """Whether the statement takes one thing as it is, be it by an index."""
+    return session.freshness.kind is FreshnessKind.ANY and len(entry.data.relations) == 1
 
 
 def _is_alone(entry: Prepared, marks: dict[int, int]) -> bool:
