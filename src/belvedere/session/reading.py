@@ -7,8 +7,8 @@
 
 `latest` and a token want the transaction's position; `session` what the session has written and
 read before, inside a transaction its snapshot; '250 ms' bounds the age of the oldest commit that is
-not in the view, by the node's own samples (`views.lag`); `any` wants nothing. A statement that reads
-anything beside one such view reads everything at one position, so the view is caught up then.
+not in the view, by the node's own samples (`views.lag`); `any` wants nothing. A statement that
+reads anything beside one such view reads everything at one position: the view is caught up then.
 Where the view is not fresh enough the cheapest way is taken; EXPLAIN shows all of them.
 """
 
