@@ -107,9 +107,8 @@ BATCH_ONLY = {
     "test_replay.py::test_a_store_in_memory_cannot_be_backed_up": "another error says so",
     # A commit of the row-atomic store cannot bring the state along: ALTER makes the view anew.
     "test_statements.py::test_a_switch_beside_pending_changes_loses_none": "switches by itself",
-    # What an immediate view keeps of its changes is keyed by the position, which a transaction of
-    # the row-atomic commit learns last.
-    "test_subscribe.py::*": "keep_changes of immediate views",
+    "test_subscribe.py::test_a_switch_and_a_repair_are_in*": "switches by itself",
+    "test_subscribe.py::test_what_a_switch_applies_is_in*": "switches by itself",
     # These reach into how the batch commit fills a view: see tests/views/test_cells.py.
     "test_concurrency.py::test_a_backfill_that_loses_changes_would_be_noticed": "backfill",
     "test_concurrency.py::test_what_is_written_during_a_backfill_is_in_the_view": "backfill",
@@ -128,7 +127,7 @@ BATCH_ONLY = {
     "test_prune.py::test_an_inserted_parent_costs*": "counts reads",
     "test_roots.py::*": "counts locks of the batch commit",
     "test_rekey.py::*": "opens a batch store by itself",
-    "test_cells.py::*": "opens nodes by itself",
+    "test_cells*.py::*": "opens nodes by itself",
     "test_crash.py::*": "kills the owner of a directory",
 }
 """File and test to the reason why it does not run on the row-atomic commit."""

@@ -303,7 +303,8 @@ class Database(ViewHost):
         through."""
         if through is None:
             through = self.position - self.config.log_retention_records_min
-        trimmed = self.log.trim(through)
+        kept = self.kept_in_log()
+        trimmed = self.log.trim(through if kept is None else min(through, kept))
         self._forget_dropped()
         return trimmed
 

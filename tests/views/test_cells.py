@@ -2,102 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import Any
 from unittest import mock
 
 import pytest
 
-from belvedere.codec import accumulator, keyspace
-from belvedere.config import Config
-from belvedere.database import Database
 from belvedere.errors import InvalidInput, Retry, Unavailable, Unsupported
-from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.session import replacing
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.session import CANCELED, Session
-from belvedere.session.shared import Shared
-from belvedere.session.views import bind_definition
+from belvedere.session.session import CANCELED
 from belvedere.txn.row import advance
-from belvedere.txn.row.engine import Cells
-from belvedere.txn.row.node import Settings
-from belvedere.txn.row.protocol import RowCommit
 from belvedere.views import cells
 from belvedere.views.cells import Guarded, GuardedUnique
-
-SETTINGS = Settings(grace_seconds=0.0, lease_seconds=300.0, work_seconds_max=60.0)
-IMPATIENT = Settings(
-    grace_seconds=0.0, lease_seconds=300.0, work_seconds_max=60.0, lock_wait_seconds_max=0.0
+from tests.views.nodes import (
+    GREATEST,
+    IMPATIENT,
+    PAIRS,
+    TOTALS,
+    Node,
+    agrees,
+    before_the_log_row,
+    damage,
+    nodes,
+    racing,
 )
-TABLES = (
-    "CREATE TABLE product (id int PRIMARY KEY, name text)",
-    "CREATE TABLE orders (id int PRIMARY KEY, product int, amount int)",
-)
-PAIRS = "SELECT o.id AS o, p.name AS p FROM orders o JOIN product p ON p.id = o.product"
-GREATEST = "SELECT product, max(amount) AS m FROM orders GROUP BY product"
-TOTALS = "SELECT product, count(*) AS n, sum(amount) AS s FROM orders GROUP BY product"
-
-
-class Node:
-    """A database on a shared store, with one session."""
-
-    def __init__(self, store: MemoryCells, settings: Settings = SETTINGS) -> None:
-        with mock.patch.object(Database, "_start_worker", return_value=None):
-            self.db = Database.on_cells(
-                Cells(store, settings, beating=False),
-                Config(statement_retries_max=0),
-                compile_expression=compile_table_expression,
-                bind=bind_definition,
-            )
-        self.db._start_worker = lambda: None  # type: ignore[method-assign]
-        self.session = Session(Shared(self.db))
-        self.session.execute("SET freshness = 'latest'")
-
-    @property
-    def commits(self) -> RowCommit:
-        assert isinstance(self.db.commits, RowCommit)
-        return self.db.commits
-
-    def run(self, *statements: str) -> list[tuple[Any, ...]]:
-        rows: list[tuple[Any, ...]] = []
-        self.db.begin(at_least=self.commits.latest()).rollback()
-        for statement in statements:
-            rows = [tuple(row) for row in self.session.execute(statement).rows or ()]
-        return rows
-
-    def close(self) -> None:
-        self.session.shared.close()
-        self.db.close()
-
-
-@contextmanager
-def nodes(count: int, settings: Settings = SETTINGS) -> Iterator[list[Node]]:
-    store = MemoryCells()
-    made = [Node(store)] + [Node(store, settings) for _ in range(count - 1)]
-    made[0].run(*TABLES)
-    try:
-        yield made
-    finally:
-        for node in made:
-            node.close()
-
-
-def before_the_log_row(node: Node, action: Callable[[], None]) -> Any:
-    """Run `action` when the node's next commit has derived its rows and holds its locks."""
-    complete, done = node.commits._group.complete, []
-
-    def late(*arguments: Any) -> int:
-        if not done:
-            done.append(True)
-            action()
-        return complete(*arguments)
-
-    return mock.patch.object(node.commits._group, "complete", late)
-
-
-def agrees(node: Node, view: str, query: str) -> bool:
-    return sorted(node.run(f"SELECT * FROM {view}")) == sorted(node.run(query))
 
 
 @pytest.mark.parametrize("query", [PAIRS, GREATEST], ids=["join", "greatest"])
@@ -256,36 +184,12 @@ def test_a_stretch_of_the_log_is_applied_once_whichever_node_tries() -> None:
             first.run("SELECT 1")
             second.run("SELECT 1")
             before = second.db.watermark(view)
-        racing = _racing(second, lambda: first.db.catch_up(view))
-        with mock.patch.object(second.commits, "derive", racing):
+        late = racing(second, lambda: first.db.catch_up(view))
+        with mock.patch.object(second.commits, "derive", late):
             second.db.catch_up(view)
         assert second.db.watermark(view) == first.db.position > before
         assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
         assert second.run("SELECT * FROM v") == [(1, 2, 11)]
-
-
-def _racing(node: Node, other: Callable[[], object]) -> Callable[[Any], None]:
-    """Another node does something between this one's snapshot and its batch."""
-    derive, done = node.commits.derive, []
-
-    def late(make: Any) -> None:
-        if not done:
-            done.append(True)
-            other()
-        derive(make)
-
-    return late
-
-
-def damage(node: Node, view: Any) -> None:
-    """Add a row that is not there to the first group of a view."""
-
-    def make(reader: Any) -> list[tuple[bytes, bytes | None]]:
-        ((key, state), *_) = next(reader.scan(*keyspace.relation_range(view.id)))
-        payload, amounts = accumulator.decode(state)
-        return [(key, accumulator.add(state, payload, tuple(1 for _ in amounts)))]
-
-    node.commits.derive(make)
 
 
 @pytest.mark.parametrize("again", [False, True])
@@ -299,8 +203,8 @@ def test_a_repair_stays_beside_a_batch_and_a_repair_of_another_node(again: bool)
         first.run("INSERT INTO orders VALUES (3, 1, 7)")
         second.run("SELECT 1")
         assert second.run("VERIFY MATERIALIZED VIEW v")[0][-1] is False
-        racing = _racing(second, lambda: first.db.repair(view))
-        with mock.patch.object(second.commits, "derive", racing):
+        late = racing(second, lambda: first.db.repair(view))
+        with mock.patch.object(second.commits, "derive", late):
             if again:
                 assert second.db.repair(view) == 0
             else:
@@ -341,10 +245,6 @@ def test_trimming_folds_sums_and_forgets_what_is_folded() -> None:
 @pytest.mark.parametrize(
     ("statement", "message"),
     [
-        (
-            f"CREATE MATERIALIZED VIEW w WITH (keep_changes = 100) AS {TOTALS}",
-            "keep_changes of an immediate view",
-        ),
         ("ALTER TABLE orders ALTER COLUMN amount TYPE text", "writes every row"),
     ],
 )

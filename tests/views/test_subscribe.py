@@ -172,8 +172,8 @@ def test_a_dropped_view_keeps_no_changes() -> None:
         store.run("INSERT INTO t VALUES (2, 2, 2)", "DROP MATERIALIZED VIEW totals")
         with pytest.raises(Unavailable):
             changes.poll()
-        prefix = b"\x04"
-        assert not list(store.db.store.scan(prefix, b"\x05"))
+        with store.db.begin() as reader:
+            assert not list(reader.scan(b"\x04", b"\x05"))
 
 
 @pytest.mark.parametrize("maintenance", ["immediate", "deferred"])

@@ -27,7 +27,7 @@ from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.run import Rows
 from belvedere.txn.border import Reader
 from belvedere.types import Row
-from belvedere.views import stream
+from belvedere.views import stream, stream_cells
 from belvedere.views.flip import switch
 from belvedere.views.watermarks import position_of
 
@@ -133,7 +133,8 @@ class Subscription:
         """What is there after what was read so far."""
         with self._session.host.begin() as reader:
             view = reader.catalog.get(self._view.id)
-            kept = stream.first_of(reader, self._view.id)
+            log = self._session.host.log
+            kept = stream_cells.first_of(log, reader, view) if isinstance(view, View) else None
             if not isinstance(view, View) or kept is None:
                 raise Unavailable(
                     "the changes of this view are no longer kept",
@@ -142,10 +143,11 @@ class Subscription:
                     view=self._view.name,
                 )
             require_kept(kept, self._read, view)
-            entries = stream.entries(reader, view.id, self._read)
+            entries = stream_cells.entries(log, reader, view, self._read)
             reached = position_of(reader, view) if view.group else reader.position
+            reached = max(reached or 0, entries[-1].position if entries else 0)
             found = list(self._changes(reader, view, entries)) if entries else []
-            self._read = max(self._read, reached or 0)
+            self._read = max(self._read, reached)
             if not found:
                 self.position = self._read
             return found
@@ -186,9 +188,10 @@ def subscribe(
         session.host.change_schema(lambda edit: _keep(edit, view, options))
         view = session.host.catalog.expect(View, last, schema or "public")
     with session.host.begin() as reader:
-        kept = stream.first_of(reader, view.id)
+        kept = stream_cells.first_of(session.host.log, reader, view)
         assert kept is not None, "a view that keeps its changes says from where on"
-        at = position_of(reader, view) if view.group else reader.position
+        log = session.host.log
+        at = position_of(reader, view) if view.group else stream_cells.now(log, reader, view)
         position = from_position if from_position is not None else at
         assert position is not None
         require_kept(kept, position, view)

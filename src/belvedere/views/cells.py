@@ -35,11 +35,10 @@ from belvedere.txn.row.reader import RowWriter, whole
 from belvedere.txn.transaction import Transaction
 from belvedere.views.additions import Nothing, Recorder
 from belvedere.views.backfill import Build, Watched
-from belvedere.views.flip import Flip
+from belvedere.views.flip import Flip, changed_views, switch_stream
 from belvedere.views.keep import Keeper
 from belvedere.views.maintain import Maintainer
 from belvedere.views.rekey import CompileExpression, RekeyParticipant
-from belvedere.views.stream import OPTION
 from belvedere.views.unique import UNIQUE, Unique
 from belvedere.views.watermarks import watermark_write
 
@@ -219,26 +218,26 @@ class CellFlip(Flip):
     becoming ready brings nothing along; a live switch would, and is refused."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        super().writes([c for c in changes if not _becomes_ready(c)], reader, writer)
+        super().writes([c for c in changes if not _is_immediate(c)], reader, writer)
+        for old, new in changed_views([c for c in changes if _is_immediate(c)]):
+            assert new is not None
+            switch_stream(old, new, reader, writer)
 
 
-def _becomes_ready(change: RowChange) -> bool:
-    """Whether a change is that of an immediate view to READY. Unsupported: a live switch."""
+def _is_immediate(change: RowChange) -> bool:
+    """Whether a change is one of an immediate view that stays. Unsupported: a live switch."""
     if change.relation != CATALOG_RELATION or change.new is None:
         return False
     new = model.decode(change.new)
     old = None if change.old is None else model.decode(change.old)
     if not isinstance(new, View) or new.state is State.DROPPED:
         return False
-    immediate = new.maintenance is Maintenance.IMMEDIATE
-    if immediate and OPTION in new.options:
-        raise Unsupported("keep_changes of an immediate view on a row-atomic store")
     if isinstance(old, View) and old.maintenance is not new.maintenance:
         raise Unsupported(
             "switching a view between immediate and deferred on a row-atomic store",
             hint="use ALTER MATERIALIZED VIEW, which makes it anew",
         )
-    return immediate
+    return new.maintenance is Maintenance.IMMEDIATE
 
 
 # -- filling ---------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ class Flip:
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         given: dict[int, int] = {}  # watermarks that groups get in this very commit
-        for old, new in _changed_views(changes):
+        for old, new in changed_views(changes):
             if new is None or new.state is State.DROPPED:
                 if old.state is not State.DROPPED:
                     self._leave(old, reader, writer)
@@ -94,7 +94,7 @@ class Flip:
                 self._leave(old, reader, writer)
             elif new.state is State.READY and follows_log(new):
                 self._settle(old, new, reader, writer, given)
-            _switch_stream(old, new, reader, writer)
+            switch_stream(old, new, reader, writer)
 
     def _settle(
         self, old: View, new: View, reader: Reader, writer: Writer, given: dict[int, int]
@@ -138,7 +138,7 @@ class Flip:
         maintainer.writes(missed, before, writer)
 
 
-def _switch_stream(old: View, new: View, reader: Reader, writer: Writer) -> None:
+def switch_stream(old: View, new: View, reader: Reader, writer: Writer) -> None:
     """Changes are kept from the commit on that asks for it."""
     kept_before = OPTION in old.options and old.state is State.READY
     if OPTION in new.options and new.state is State.READY and not kept_before:
@@ -153,7 +153,7 @@ def _changed_plain_views(changes: Sequence[RowChange]) -> list[int]:
     return [item.id for item in old if isinstance(item, model.PlainView)]
 
 
-def _changed_views(changes: Sequence[RowChange]) -> Iterator[tuple[View, View | None]]:
+def changed_views(changes: Sequence[RowChange]) -> Iterator[tuple[View, View | None]]:
     """Views before and after the catalog changes among these."""
     for change in changes:
         if change.relation == CATALOG_RELATION and change.old is not None:

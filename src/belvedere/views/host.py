@@ -32,6 +32,7 @@ from belvedere.views.filling import Filling
 from belvedere.views.pending import at_watermark, required_position, with_pending
 from belvedere.views.schedule import group_for, schedule_of
 from belvedere.views.stream import kept_positions, trimmed
+from belvedere.views.stream_cells import log_of
 from belvedere.views.watermarks import deferred_views
 from belvedere.views.worker import Worker
 
@@ -178,6 +179,13 @@ class ViewHost(Filling):
             if kept is not None and position > kept:
                 forget = partial(_trimmed, view.id, position - kept)
                 self.commits.derive(forget)
+
+    def kept_in_log(self) -> int | None:
+        """The position from which on views have their changes in the log itself, and want to keep
+        them; None: none has."""
+        views = [view for view in self.catalog.views if log_of(self.log, view) is not None]
+        kept = [positions for view in views if (positions := kept_positions(view)) is not None]
+        return self.position - max(kept) if kept else None
 
     @property
     def maintenance_share(self) -> float:

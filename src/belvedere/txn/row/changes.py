@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from xxhash import xxh3_64_intdigest
 
-from belvedere.codec import keyspace
+from belvedere.codec import accumulator, keyspace
 from belvedere.codec.record import HASH_BYTES, Record, decode_record
 from belvedere.errors import InvalidInput
 from belvedere.kv.cell import Begin, Delete, Get, MultiGet, Mutate, Put, Scan, Step
@@ -87,6 +87,24 @@ class CellLog:
                 batch = []
         if batch:
             yield batch
+
+    def added(
+        self, start: bytes, end: bytes, after: int, through: int
+    ) -> Iterator[tuple[int, tuple[tuple[bytes, bytes, tuple[int, ...]], ...]]]:
+        """What each record after a position has added to the sums of a range of keys: (key,
+        payload, amounts). Records that changed no table are among them."""
+        self._require(after, through)
+        node = self._commits.node
+        while after < through:
+            upto = min(through, after + node.settings.log_batch)
+            wanted = range(after + 1, upto + 1)
+            found = self._commits.look(lambda wanted=wanted: _read_records(node, wanted))  # type: ignore[misc]
+            self._require(after, upto)
+            for position, record in found:
+                mine = [w for w in record.writes if w.kind == layout.ADD and start <= w.row < end]
+                if mine:
+                    yield position, tuple([(w.row, *accumulator.decode(w.sum)) for w in mine])
+            after = upto
 
     def read_arrow(
         self, after: int, through: int | None = None, *, batch_rows: int = 8192
@@ -196,6 +214,18 @@ def _read_some(node: Node, positions: range) -> Step[list[tuple[int, bytes]]]:
             record = yield from log.whole(node, entry)
             assert record is not None
             found.append((position, record.body))
+    return found
+
+
+def _read_records(node: Node, positions: range) -> Step[list[tuple[int, layout.Record]]]:
+    """The records at these positions, with all they write."""
+    rows = tuple(Get(layout.log_row(p, node.settings.lanes)) for p in positions)
+    found = []
+    for position, cells in zip(positions, (yield MultiGet(rows))):
+        entry = log.read_entry(node, position, cells)
+        record = None if entry is None else (yield from log.whole(node, entry))
+        if record is not None:
+            found.append((position, record))
     return found
 
 

@@ -1,0 +1,44 @@
+"""The changes of an immediate view on a row-atomic store: they are in the log already.
+
+A commit learns its position last, so that it cannot write an entry under it (`views.stream`). But
+its record in the log holds every cell it writes, with what it adds to views; so do the records of
+repairs. The entries of an immediate view are made of these when a subscriber asks, nothing more is
+written, and the log is kept for as long as the changes are.
+"""
+
+from __future__ import annotations
+
+from belvedere.catalog.model import Maintenance, View
+from belvedere.codec import keyspace
+from belvedere.txn.border import ChangeLog
+from belvedere.txn.row.changes import CellLog
+from belvedere.txn.transaction import Transaction
+from belvedere.views import stream
+from belvedere.views.stream import Entry
+
+
+def log_of(log: ChangeLog, view: View) -> CellLog | None:
+    """The log that has the entries of a view; None: they are kept by themselves."""
+    immediate = view.maintenance is Maintenance.IMMEDIATE
+    return log if immediate and isinstance(log, CellLog) else None
+
+
+def first_of(log: ChangeLog, reader: Transaction, view: View) -> int | None:
+    """The position after which the view's changes are kept; None: they are not."""
+    first, cells = stream.first_of(reader, view.id), log_of(log, view)
+    return first if first is None or cells is None else max(first, cells.first - 1)
+
+
+def entries(log: ChangeLog, reader: Transaction, view: View, after: int) -> list[Entry]:
+    """What was added after a position, one entry for each position, in order."""
+    cells = log_of(log, view)
+    if cells is None:
+        return stream.entries(reader, view.id, after)
+    start, end = keyspace.relation_range(view.id)
+    found = cells.added(start, end, after, reader.snapshot.batch)
+    return [Entry(position, additions) for position, additions in found]
+
+
+def now(log: ChangeLog, reader: Transaction, view: View) -> int:
+    """The position up to which an immediate view's changes are in what the reader shows."""
+    return reader.position if log_of(log, view) is None else reader.snapshot.batch
