@@ -42,6 +42,9 @@ def test_every_type_arrives(spark: SparkSession, shop: Path, connection: Connect
         "00000000-0000-0000-0000-00000000002a",
         '{"a": 1}',
     )
+    assert read(spark, shop, table="t").count() == 2  # also where Spark has to plan with them
+    logged = read(spark, shop, changes="t").orderBy("position").collect()
+    assert [tuple(one.new) for one in logged] == [full, empty]
 
 
 def test_filters_columns_and_partitions(
@@ -79,6 +82,28 @@ def test_views_queries_and_positions(
     assert read(spark, shop, table="t", position=then).count() == 30
     query = "SELECT k, max(id) AS top FROM t GROUP BY k"
     assert rows(read(spark, shop, query=query)) == [(0, 30), (2, 29)]
+
+
+def test_a_query_gives_the_columns_that_are_wanted(
+    spark: SparkSession, shop: Path, connection: Connection
+) -> None:
+    connection.execute('CREATE TABLE t (id bigint PRIMARY KEY, "A b" int, c int)')
+    connection.execute("INSERT INTO t VALUES (1, 2, 3), (4, 5, 6)")
+    frame = read(spark, shop, query='SELECT "A b", c, id FROM t -- all', columns="c, A b")
+    assert (frame.columns, rows(frame)) == (["c", "A b"], [(3, 2), (6, 5)])
+
+
+def test_a_stretch_of_the_log_may_be_empty(
+    spark: SparkSession, shop: Path, connection: Connection
+) -> None:
+    connection.execute("CREATE TABLE t (id bigint PRIMARY KEY)")
+    connection.execute("CREATE MATERIALIZED VIEW v AS SELECT count(*) AS n FROM t")
+    now = Store.of(str(shop)).position()
+    assert rows(read(spark, shop, changes="t", after=now)) == []
+    assert rows(read(spark, shop, changes="v")) == []
+    for of in ("t", "v", "*"):
+        with pytest.raises(Exception, match="positions are not in the log"):
+            read(spark, shop, changes=of, after=now, through=now - 1).collect()
 
 
 @pytest.mark.parametrize(

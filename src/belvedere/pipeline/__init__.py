@@ -26,4 +26,5 @@ def register(spark: SparkSession) -> None:
     from belvedere.pipeline.source import BelvedereSource  # heavy
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")
+    spark.conf.set("spark.sql.timeType.enabled", "true")  # else a column of TIME is only collected
     spark.dataSource.register(BelvedereSource)

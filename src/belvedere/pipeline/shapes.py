@@ -63,8 +63,9 @@ def for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
     wanted = [spark_type(field.type) for field in batch.schema]
     if all(one == field.type for one, field in zip(wanted, batch.schema)):
         return batch
+    fields = [field.with_type(one) for one, field in zip(wanted, batch.schema)]
     columns = [_column(column) for column in batch.columns]
-    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+    return pa.RecordBatch.from_arrays(columns, schema=pa.schema(fields))
 
 
 def _column(column: pa.Array) -> pa.Array:

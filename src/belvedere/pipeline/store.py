@@ -294,7 +294,11 @@ def relation_of(options: Mapping[str, str]) -> Relation:
         )
     listed = options.get("columns")
     columns = None if listed is None else tuple(name.strip() for name in listed.split(","))
-    return Relation(given[0], options[given[0]], columns)
+    name = options[given[0]]
+    if given[0] == "query" and columns is not None:
+        wanted = ", ".join('"' + column.replace('"', '""') + '"' for column in columns)
+        return Relation("query", f"SELECT {wanted} FROM (\n{name.rstrip().rstrip(';')}\n) AS query")
+    return Relation(given[0], name, columns)
 
 
 def store_of(options: Mapping[str, str]) -> Store:

@@ -40,6 +40,10 @@ def view_position(peer: Peer, arguments: Arguments) -> int:
 def view_changes(peer: Peer, arguments: Arguments) -> Stream:
     """The view's changes with after < position <= through."""
     after, through = arguments.number("after"), arguments.number("through")
+    if not 0 <= after <= through:
+        raise InvalidInput(
+            "positions are not in the log", sqlstate="22023", after=after, through=through
+        )
     found = named(peer.database.catalog, arguments)
     with _subscribed(peer, arguments, after) as subscription:
         changes = subscription.poll()
