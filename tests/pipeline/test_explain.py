@@ -58,10 +58,17 @@ def test_a_join_with_sums_is_sparks_own(
     assert all(line.endswith(("[spark]", "[store]")) for line in backfill[:-1]), backfill
     assert any("Join" in line and line.endswith("[spark]") for line in backfill)
     assert not any("python:" in line for line in part(found, "verify")), found
-    assert part(found, "maintain") == [
-        "up to 5000 changes: [python] the engine's operators, in one task",
-        "more changes: [python] the engine's operators on net changes by key, other rows from a"
-        " checkpoint",
+    maintain = part(found, "maintain")
+    assert maintain[0] == "up to 5000 changes: [python] the engine's operators, in one task"
+    assert [line for line in maintain if "when" in line] == [
+        "  when kinds changes",
+        "  when items changes",
+    ]
+    joins = [line for line in maintain if "Join" in line]
+    assert all("[spark: one exchange by the key; store: partners" in line for line in joins), joins
+    assert "        Filter price > 2::numeric  [spark]" in maintain
+    assert maintain[-2:] == [
+        "  state: [spark] added up by Spark's aggregates",
         "  [spark] one exchange by the view's key, so that one task owns it",
     ]
 
@@ -118,6 +125,19 @@ def test_operators_without_a_form_are_shown(
         "Window" in line and "[python: window: window functions run in Python]" in line
         for line in part(found, "verify")
     ), found
+    maintain = part(found, "maintain")
+    assert "  Project id, rank as r  [spark]" in maintain
+    assert any("window by touched keys  [spark: keys, one exchange" in line for line in maintain)
+
+
+def test_a_join_without_a_key_is_the_engines(
+    spark: SparkSession, shop: Path, shop_tables: Connection
+) -> None:
+    query = "SELECT i.id, k.name FROM items i JOIN kinds k ON i.kind < k.id"
+    maintain = part(lines(spark, shop, shop_tables, query), "maintain")
+    assert maintain[2].startswith(
+        "  [python] the engine's operators on net changes by key: all rows"
+    )
 
 
 def test_an_unknown_view_is_refused(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from belvedere.errors import Corruption
+from belvedere.pipeline import deltas
+from belvedere.pipeline.states import State
 from belvedere.views import deferred
 from tests.pipeline.spark_laws import STEPS_PER_BATCH, Counts, run_case
 from tests.properties.views.cases import random_case
@@ -30,12 +32,22 @@ def test_spark_keeps_the_rows_that_the_other_drivers_keep(
     spark: SparkSession, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("belvedere.pipeline.maintain.SMALL_CHANGES", 0)
+    lowered: list[int] = []
+
+    def build(*given: Any) -> tuple[list[State], tuple[int, ...]]:
+        found, left = known(*given)
+        lowered.extend(one.view for one in found)
+        return found, left
+
+    known = deltas.lowered
+    monkeypatch.setattr(deltas, "lowered", build)
     counts = Counts()
     case = random_case(seed, VIEWS, BATCHES * STEPS_PER_BATCH)
     run_case(spark, case, tmp_path / "law.db", counts, RECOMPUTED)
     assert counts.views == VIEWS
     assert counts.batches == BATCHES
     assert counts.verified == RECOMPUTED
+    assert lowered, "delta plans were run as DataFrames"
 
 
 def test_a_planted_bug_in_the_tasks_breaks_the_law(

@@ -15,57 +15,41 @@ that died before that begins anew, at another position.
 from __future__ import annotations
 
 import contextlib
-import secrets
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import reduce
-from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
-import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as f
 
 from belvedere import failpoints
 from belvedere.catalog.model import View
-from belvedere.catalog.relation import compiled_view
-from belvedere.codec import accumulator
-from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
+from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.execution.spark.failures import FAILURES, meaning_of
-from belvedere.execution.spark.frames import Frame, Frames
+from belvedere.execution.spark.frames import Frames
 from belvedere.execution.spark.lower import Lowering
-from belvedere.execution.spark.operators import Failed
-from belvedere.execution.spark.types import NotNative, to_values
-from belvedere.kv.rocksdb import RocksSortedFileWriter
-from belvedere.kv.rocksdb_settings import store_options
-from belvedere.pipeline.additions import SCHEMA, Recorder, encoded, recorded, view_of
 from belvedere.pipeline.bulk import Source
 from belvedere.pipeline.changed import linear_view
 from belvedere.pipeline.checkpoint import Checkpoint, checkpoint_at
-from belvedere.pipeline.exact import exact_sums
+from belvedere.pipeline.fill_files import FILES, SortedFiles, TotalsFile
 from belvedere.pipeline.fill_job import Files, Job, begun, left_behind, record
 from belvedere.pipeline.inputs import (
-    Batches,
     Definitions,
     Tables,
     decoded_catalog,
     encoded_catalog,
 )
 from belvedere.pipeline.ready import Ready, ready
+from belvedere.pipeline.states import state_of
 from belvedere.pipeline.store import Lease, Store
-from belvedere.pipeline.sums import Encoder, Totals, totals
+from belvedere.pipeline.sums import Encoder, Totals
 from belvedere.pipeline.verify import find_view
 from belvedere.pipeline.walk import table_sums
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.types import Row, SqlType
 from belvedere.views.build import filled_later
-from belvedere.views.grouping import entries, entry_function
-from belvedere.views.linear import Group
 from belvedere.views.source import ENVIRONMENT
-
-_FILES = "view int, file string, rows bigint"
 
 
 class Filled(NamedTuple):
@@ -221,14 +205,14 @@ def build(inputs: Inputs, tables: Tables) -> DataFrame:
     files, states = [], _walked(inputs, single)
     for view in others:
         frame, group = lowering.rows(compiled[view.id].tree.plan), compiled[view.id].group
-        try:
-            files.append(_by_spark(inputs, view, totals(lowering, frame, group)))
-        except NotNative as found:
-            lowering.report.note("state", found.reason)
-            states.append(_in_tasks(inputs, lowering, frame, view, group))
+        made = state_of(lowering, frame, view.id, inputs.objects, group)
+        if made.totals is not None:
+            files.append(_by_spark(inputs, view, made.totals))
+        if made.added is not None:
+            states.append(made.added)
     if states:
         owned = reduce(DataFrame.union, states).repartition(inputs.partitions, f.col("key"))
-        files.append(owned.mapInArrow(SortedFiles(str(inputs.directory)), _FILES))
+        files.append(owned.mapInArrow(SortedFiles(str(inputs.directory)), FILES))
     return reduce(DataFrame.union, files)
 
 
@@ -259,19 +243,7 @@ def _walked(inputs: Inputs, views: Sequence[int]) -> list[DataFrame]:
 def _by_spark(inputs: Inputs, view: View, made: Totals) -> DataFrame:
     """Files of groups that Spark has added up: one task has all of a group."""
     step = TotalsFile(str(inputs.directory), inputs.objects, Encoder.of(view.id, made))
-    return made.frame.data.mapInArrow(step, _FILES)
-
-
-def _in_tasks(
-    inputs: Inputs, lowering: Lowering, frame: Frame, view: View, group: Group | None
-) -> DataFrame:
-    """What each task adds to the state: in columns, or row by row where they have to be seen."""
-    try:
-        whole, step = exact_sums(lowering, frame, view.id, inputs.objects, group)
-        return whole.data.mapInArrow(step, SCHEMA)
-    except NotNative:
-        rows = StateOf(view.id, inputs.objects, group, frame.types, frame.names)
-        return frame.data.mapInArrow(rows, SCHEMA)
+    return made.frame.data.mapInArrow(step, FILES)
 
 
 def _slots(plans: Iterator[n.Node]) -> dict[int, set[int]]:
@@ -282,92 +254,3 @@ def _slots(plans: Iterator[n.Node]) -> dict[int, set[int]]:
             if isinstance(one, n.Scan):
                 wanted.setdefault(one.relation, set()).update(one.slots)
     return wanted
-
-
-@dataclass(frozen=True, slots=True)
-class StateOf:
-    """In a task: rows of a view's tree as what they add to its state."""
-
-    view: int
-    objects: tuple[bytes, ...]
-    group: Any
-    types: tuple[SqlType, ...]
-    names: tuple[str, ...]
-
-    def __call__(self, batches: Batches) -> Batches:
-        catalog = decoded_catalog(self.objects)
-        stored = compiled_view(catalog, self.view)
-        entry_of = entry_function(catalog, self.group)
-        sums: dict[Row, list[int]] = {}
-        try:
-            for batch in batches:
-                weighted = ((row, 1) for row in self._rows(batch))
-                for group, amounts, _ in entries(entry_of, weighted):
-                    known = sums.get(group)
-                    if known is None:
-                        sums[group] = list(amounts)
-                    else:
-                        for at, amount in enumerate(amounts):
-                            known[at] += amount
-        except Error as error:
-            raise Failed(error) from None
-        recorder = Recorder()  # groups that are one key and look different meet here
-        for group, total in sums.items():
-            recorder.add(stored.key.encode(group), stored.payload.encode(group), tuple(total))
-        yield from encoded(recorder.sums)
-
-    def _rows(self, batch: pa.RecordBatch) -> Iterator[Row]:
-        columns = [to_values(batch.column(name), one) for name, one in zip(self.names, self.types)]
-        return zip(*columns) if columns else iter([()] * batch.num_rows)
-
-
-@dataclass(frozen=True, slots=True)
-class SortedFiles:
-    """In the task that owns these keys: what all of them add up to, as one sorted file a view. An
-    attempt that is not the one Spark keeps leaves files that nobody takes in."""
-
-    directory: str
-
-    def __call__(self, batches: Batches) -> Batches:
-        sums = recorded(batches).sums
-        for view, keys in groupby(sorted(sums), view_of):
-            pairs = [(key, accumulator.encode(*sums[key])) for key in keys]
-            yield _written(self.directory, view, pairs)
-
-
-@dataclass(frozen=True, slots=True)
-class TotalsFile:
-    """In the task that owns these groups: their state as one sorted file."""
-
-    directory: str
-    objects: tuple[bytes, ...]
-    encoder: Encoder
-
-    def __call__(self, batches: Batches) -> Batches:
-        catalog = decoded_catalog(self.objects)
-        pairs: list[tuple[bytes, bytes]] = []
-        try:
-            for batch in batches:
-                pairs += zip(*self.encoder.entries(catalog, batch))
-        except Error as error:
-            raise Failed(error) from None
-        if pairs:
-            pairs.sort()
-            yield _written(self.directory, self.encoder.view, pairs)
-
-
-def _written(directory: str, view: int, pairs: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
-    """A file of these pairs, and what the driver is told of it."""
-    _passed("fill.before_file")
-    path = Path(directory) / f"{view}-{secrets.token_hex(8)}.sst"
-    writer = RocksSortedFileWriter(path, store_options(create=False, salvage=False))
-    for key, value in pairs:
-        writer.put(key, value)
-    writer.finish()
-    _passed("fill.after_file")
-    arrays = [
-        pa.array([view], pa.int32()),
-        pa.array([str(path)], pa.utf8()),
-        pa.array([len(pairs)], pa.int64()),
-    ]
-    return pa.RecordBatch.from_arrays(arrays, names=["view", "file", "rows"])

@@ -1,30 +1,31 @@
 """The job behind one batch of maintenance: what a stretch of the log adds to views.
 
-`build` gives keys of the views' state with what is added to each, every key once:
+`build` gives keys of the views' state with what is added to each, every key once. A view goes one
+of three ways:
 
-1. Views that take the rows of their tables one by one: each task takes a range of positions, and
-   adds up its changes in Arrow columns (`pipeline.changed`).
-
-The others are done by the one maintenance function (`views.maintain`), in tasks:
-
-2. Views that need no other rows: each task takes a range of positions.
-3. Views that look at other rows (joins, recomputed groups): each task takes the net changes of some
-   keys, and looks at the state just before *its* changes. Task i sees the changes of the tasks
-   before it done and those of the later ones not done, so that the sum over all tasks is the
-   difference between the states at the ends of the stretch, whatever the view is made of:
+1. *In columns.* Views that take the rows of their tables one by one: each task takes a range of
+   positions, and adds up its changes in Arrow columns (`pipeline.changed`).
+2. *Lowered.* Views that look at other rows (joins, groups that are done again): the delta plan as
+   DataFrames (`pipeline.delta_frames`), which meet the state of the store in the tasks that an
+   exchange by join or group key made their own; then added up (`pipeline.states`).
+3. *By the engine.* Small batches, and what the other two have no way for: the one maintenance
+   function (`views.maintain`), in tasks. Views that need no other rows: each task takes a range of
+   positions. Others: each task takes the net changes of some keys, and looks at the state just
+   before *its* changes. Task i sees the changes of the tasks before it done and those of the later
+   ones not done, so that the sum over all tasks is the difference between the states at the ends
+   of the stretch, whatever the view is made of:
 
        V(S_k) - V(S_0)  =  sum over i of  V(S_i) - V(S_i-1)
 
-   State is read from a checkpoint of the store, undone back to where it must be.
-4. One exchange by the view's key, after which one task owns each key and adds up.
-
-Nothing is kept in Spark between batches: the state is the views themselves.
+State is read from a checkpoint of the store, undone back to where it must be. What tasks add goes
+through one exchange by the view's key, after which one task owns each key and adds up. Nothing is
+kept in Spark between batches: the state is the views themselves.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
@@ -35,17 +36,24 @@ from pyspark.sql import functions as f
 
 from belvedere import failpoints
 from belvedere.catalog.model import CATALOG_RELATION, View
-from belvedere.codec import keyspace
 from belvedere.errors import Error, Retry
+from belvedere.execution.spark.frames import Frames
 from belvedere.execution.spark.operators import Failed
+from belvedere.execution.spark.types import NotNative
 from belvedere.pipeline.additions import SCHEMA, Recorder, Sums, encoded, summed_in_task
 from belvedere.pipeline.changed import ChangedSums, linear_view
 from belvedere.pipeline.checkpoint import Checkpoint
+from belvedere.pipeline.delta_frames import DeltaFrames, no_tables, wanted_slots
+from belvedere.pipeline.held import Held
 from belvedere.pipeline.inputs import Batches, Definitions, numbers, tasks
+from belvedere.pipeline.logged import Changes, logged, net, share_of
 from belvedere.pipeline.ready import Ready, ready
+from belvedere.pipeline.states import Additions, State, state_of
 from belvedere.pipeline.store import Store
+from belvedere.pipeline.sums import Encoder
 from belvedere.txn.border import Reader, RowChange
 from belvedere.txn.history.readers import NewestReader
+from belvedere.views.source import ENVIRONMENT
 from belvedere.views.window import state_before
 
 
@@ -74,39 +82,6 @@ def linear_views(inputs: Inputs) -> frozenset[int]:
     return frozenset(view.id for view in views if linear_view(known, view) is not None)
 
 
-def build(inputs: Inputs, linear: frozenset[int] = frozenset()) -> DataFrame:
-    """Columns key and value: what is added to each key of the views' state."""
-    started, parts = tasks(inputs.spark, inputs.tasks), []
-    if linear:
-        sums = ChangedSums(
-            inputs.store,
-            inputs.objects,
-            inputs.definitions,
-            inputs.start,
-            inputs.end,
-            inputs.tasks,
-            tuple(linear),
-        )
-        parts.append(started.mapInArrow(sums, SCHEMA))
-    left = tuple(id_ for id_ in inputs.views if id_ not in linear)
-    if left:
-        step = Deltas(
-            inputs.store,
-            inputs.start,
-            inputs.end,
-            left,
-            inputs.objects,
-            inputs.definitions,
-            inputs.tasks,
-            inputs.checkpoint,
-        )
-        parts.append(started.mapInArrow(step, SCHEMA))
-    made = reduce(DataFrame.union, parts)
-    if inputs.tasks == 1:
-        return made
-    return made.repartition(inputs.tasks, f.col("key")).mapInArrow(summed_in_task, SCHEMA)
-
-
 def needs_state(inputs: Inputs, linear: frozenset[int] = frozenset()) -> bool:
     """Whether a batch has to look at rows beside the changed ones."""
     known = ready(inputs.objects, inputs.definitions)
@@ -115,6 +90,86 @@ def needs_state(inputs: Inputs, linear: frozenset[int] = frozenset()) -> bool:
         for view in known.views(inputs.views)
         if view.id not in linear
     )
+
+
+def build(
+    inputs: Inputs, linear: frozenset[int] = frozenset(), changes: Changes | None = None
+) -> DataFrame:
+    """Columns key and value: what is added to each key of the views' state. `changes` keeps what
+    several views read, until it is told to let go."""
+    started, added, whole = tasks(inputs.spark, inputs.tasks), [], []
+    others = tuple(id_ for id_ in inputs.views if id_ not in linear)
+    if linear:
+        held = (inputs.store, inputs.objects, inputs.definitions, inputs.start, inputs.end)
+        sums = ChangedSums(*held, inputs.tasks, tuple(linear))
+        added.append(started.mapInArrow(sums, SCHEMA))
+    if others and inputs.columns:
+        states, others = lowered(inputs, others, changes or changes_of(inputs))
+        added += [one.added for one in states if one.added is not None]
+        whole += [_additions(inputs, one) for one in states if one.totals is not None]
+    if others:
+        views = (others, inputs.objects, inputs.definitions)
+        stretch = (inputs.store, inputs.start, inputs.end)
+        step = Deltas(*stretch, *views, inputs.tasks, inputs.checkpoint)
+        added.append(started.mapInArrow(step, SCHEMA))
+    if added and inputs.tasks > 1:
+        exchanged = reduce(DataFrame.union, added).repartition(inputs.tasks, f.col("key"))
+        added = [exchanged.mapInArrow(summed_in_task, SCHEMA)]
+    parts = [*added, *whole] or [inputs.spark.createDataFrame([], SCHEMA)]
+    return reduce(DataFrame.union, parts)
+
+
+# -- lowered ---------------------------------------------------------------------------------------
+
+
+def changes_of(inputs: Inputs, *, share: bool = False) -> Changes:
+    """The changed rows of tables for all views of a batch."""
+    catalog = ready(inputs.objects, inputs.definitions).catalog
+    frames = Frames(inputs.spark, ENVIRONMENT)
+    return Changes(
+        frames, inputs.store, catalog, inputs.start, inputs.end, inputs.tasks, share=share
+    )
+
+
+def lowered(
+    inputs: Inputs, views: tuple[int, ...], changes: Changes
+) -> tuple[list[State], tuple[int, ...]]:
+    """What the delta plans of these views add; and the views that have a part without a form."""
+    known = ready(inputs.objects, inputs.definitions)
+    changed = frozenset(inputs.store.ask("changed", after=inputs.start, through=inputs.end))
+    held = (inputs.store, inputs.start, inputs.end, changed, inputs.objects, inputs.definitions)
+    looked = None if inputs.checkpoint is None else Held(*held, inputs.checkpoint)
+    trees = [known.compiled(view).tree for view in known.views(views)]
+    changes.wanted = wanted_slots(trees, known.catalog, changed)
+    found, left = [], []
+    for view in known.views(views):
+        compiled = known.compiled(view)
+        made = DeltaFrames(
+            changes.frames,
+            no_tables,
+            changes=changes,
+            catalog=known.catalog,
+            view=view.id,
+            changed=changed,
+            tasks=inputs.tasks,
+            held=looked,
+        )
+        try:
+            frame = made.delta(compiled.tree)
+        except NotNative:
+            left.append(view.id)
+            continue
+        if frame is not None:
+            group = compiled.group
+            found.append(state_of(made, frame, view.id, inputs.objects, group, weighted=True))
+    return found, tuple(left)
+
+
+def _additions(inputs: Inputs, state: State) -> DataFrame:
+    """Spark's totals as they are stored: one task has all of a group, so each key is there once."""
+    assert state.totals is not None
+    encoder = Encoder.of(state.view, state.totals)
+    return state.totals.frame.data.mapInArrow(Additions(inputs.objects, encoder), SCHEMA)
 
 
 # -- in a task -------------------------------------------------------------------------------------
@@ -148,10 +203,8 @@ class Deltas:
         views = known.views(self.views)
         recorder = Recorder()
         if self.checkpoint is None:
-            size = self.end - self.start
-            low = self.start + size * number // self.count
-            high = self.start + size * (number + 1) // self.count
-            changes = _net(_logged(self.store, low, high), _inputs(views))
+            low, high = share_of(self.start, self.end, number, self.count)
+            changes = net(logged(self.store, low, high), _inputs(views))
             _run(known, views, changes, known.nothing, recorder)
         else:
             with ExitStack() as stack:
@@ -170,18 +223,18 @@ class Deltas:
         at = self.checkpoint.position
         # All that auxiliary views stand on goes back, not only what these views are made of.
         relations = _inputs(known.catalog.views)
-        logged = _logged(self.store, self.start, self.end)
+        stretch = logged(self.store, self.start, self.end)
         chunks: list[list[RowChange]] = [[] for _ in range(self.count)]
-        for change in _net(logged, relations):
+        for change in net(stretch, relations):
             chunks[zlib.crc32(change.key) % self.count].append(change)
         if not chunks[number]:
             return
         opened = stack.enter_context(self.checkpoint.opened())
         newest: Reader = NewestReader(opened, at, known.catalog)
-        later = list(_logged(self.store, self.end, at))
+        later = list(logged(self.store, self.end, at))
         if any(relation == CATALOG_RELATION for relation, *_ in later):
             raise Retry("the catalog changed while a batch was made")
-        undone = _net(later, relations)
+        undone = net(later, relations)
         at_end = state_before(newest, undone, known.indexes) if undone else newest
         mine_and_later = [change for chunk in chunks[number:] for change in chunk]
         before = state_before(at_end, mine_and_later, known.indexes)
@@ -200,34 +253,6 @@ def _run(
         mine = [change for change in changes if change.relation in inputs]
         if mine:
             known.maintainer(view).writes(mine, before, recorder)
-
-
-# -- the log ---------------------------------------------------------------------------------------
-
-Logged = tuple[int, bytes, bytes | None, bytes | None]
-"""Relation, key inside it, old and new row."""
-
-
-def _logged(store: Store, after: int, through: int) -> Iterator[Logged]:
-    if after >= through:
-        return
-    for batch in store.changes(None, after, through):
-        columns = (batch.column(name).to_pylist() for name in ("relation", "key", "old", "new"))
-        yield from zip(*columns)
-
-
-def _net(logged: Iterator[Logged] | Sequence[Logged], relations: frozenset[int]) -> list[RowChange]:
-    """The net change of every row of these relations."""
-    prefixes = {relation: keyspace.row_prefix(relation) for relation in relations}
-    first: dict[bytes, bytes | None] = {}
-    last: dict[bytes, bytes | None] = {}
-    for relation, key, old, new in logged:
-        prefix = prefixes.get(relation)
-        if prefix is not None:
-            whole = prefix + key
-            first.setdefault(whole, old)
-            last[whole] = new
-    return [RowChange(key, old, last[key]) for key, old in first.items() if old != last[key]]
 
 
 def _inputs(views: Sequence[View]) -> frozenset[int]:

@@ -226,12 +226,16 @@ class ExactSums:
     view: int
     objects: tuple[bytes, ...]
     calls: Calls
+    weighted: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
         adder, recorder = Adder(decoded_catalog(self.objects), self.view, self.calls), Recorder()
         try:
             for batch in batches:
-                adder.add(batch.columns, np.ones(batch.num_rows, np.int64))
+                if self.weighted:
+                    adder.add(batch.columns[:-1], batch.columns[-1].to_numpy())
+                else:
+                    adder.add(batch.columns, np.ones(batch.num_rows, np.int64))
             adder.record(recorder)
         except Error as error:
             raise Failed(error) from None
@@ -239,15 +243,22 @@ class ExactSums:
 
 
 def exact_sums(
-    lowering: Lowering, frame: Frame, view: int, objects: tuple[bytes, ...], group: Group | None
+    lowering: Lowering,
+    frame: Frame,
+    view: int,
+    objects: tuple[bytes, ...],
+    group: Group | None,
+    *,
+    weighted: bool = False,
 ) -> tuple[Frame, ExactSums]:
     """The step, and the rows it is for. NotNative where a row has to be looked at by itself."""
     if group is None or not lowering.native:
         raise NotNative("rows whose equal values may look different")
     made, columns = arguments_of(lowering, frame, group)
     calls = calls_of(group, columns)
-    whole = lowering.frames.selected(made.data, columns)
-    return whole, ExactSums(view, objects, calls)
+    weights = [frame.columns[-1]] if weighted else []
+    whole = lowering.frames.selected(made.data, [*columns, *weights])
+    return whole, ExactSums(view, objects, calls, weighted)
 
 
 def calls_of(group: Group | None, columns: list[Typed]) -> Calls:

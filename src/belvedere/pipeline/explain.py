@@ -24,17 +24,16 @@ from pyspark.sql import SparkSession
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
-from belvedere.execution.spark.frames import Frame, Frames
+from belvedere.execution.spark.frames import Frames
 from belvedere.execution.spark.lower import Lowering
 from belvedere.execution.spark.operators import Computed
-from belvedere.execution.spark.types import NotNative
 from belvedere.pipeline.changed import Side, linear_view
-from belvedere.pipeline.exact import exact_sums
+from belvedere.pipeline.explain_delta import explained_delta
 from belvedere.pipeline.inputs import Definitions, Tables, decoded_catalog, encoded_catalog
 from belvedere.pipeline.maintain import SMALL_CHANGES
 from belvedere.pipeline.ready import Ready, ready
+from belvedere.pipeline.states import state_of
 from belvedere.pipeline.store import Lease, Store
-from belvedere.pipeline.sums import totals
 from belvedere.pipeline.verify import find_view
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -43,7 +42,6 @@ from belvedere.plan.printer import print_plan
 from belvedere.types import BOOLEAN
 from belvedere.views.compile import Compiled
 from belvedere.views.keep import pinned
-from belvedere.views.linear import Group
 from belvedere.views.normal import normalise
 from belvedere.views.source import ENVIRONMENT
 
@@ -77,7 +75,7 @@ def explained(inputs: Inputs, known: Ready, view: View) -> Iterator[str]:
     yield "backfill"
     yield from indented(_walked(known, view) or _lowered_fill(inputs, view, compiled))
     yield "maintain"
-    yield from indented(_maintained(known, view))
+    yield from indented(_maintained(inputs, known, view))
     yield "verify"
     yield from indented(_verified(inputs, view))
 
@@ -113,17 +111,13 @@ def _side(catalog: Catalog, side: Side) -> list[str]:
     return lines
 
 
-def _maintained(known: Ready, view: View) -> list[str]:
+def _maintained(inputs: Inputs, known: Ready, view: View) -> list[str]:
     small = f"up to {SMALL_CHANGES} changes: [python] the engine's operators, in one task"
-    if linear_view(known, view) is not None:
-        way = (
-            "old and new rows added up with signs over whole Arrow columns, by ranges of positions"
-        )
-    elif known.maintainer(view).reads_state:
-        way = "the engine's operators on net changes by key, other rows from a checkpoint"
-    else:
-        way = "the engine's operators on net changes, by ranges of positions"
     exchange = "[spark] one exchange by the view's key, so that one task owns it"
+    if linear_view(known, view) is None:
+        lines = explained_delta(inputs.spark, inputs.store, known, inputs.objects, view)
+        return [small, "more changes:", *indented([*lines, exchange])]
+    way = "old and new rows added up with signs over whole Arrow columns, by ranges of positions"
     return [small, f"more changes: [python] {way}", f"  {exchange}"]
 
 
@@ -134,22 +128,8 @@ def _lowered_fill(inputs: Inputs, view: View, compiled: Compiled) -> list[str]:
     lowering = _lowering(inputs)
     frame = lowering.rows(compiled.tree.plan)
     lines = _tree(lowering)
-    return [*lines, _state(lowering, frame, view, inputs.objects, compiled.group)]
-
-
-def _state(
-    lowering: Lowering, frame: Frame, view: View, objects: tuple[bytes, ...], group: Group | None
-) -> str:
-    try:
-        totals(lowering, frame, group)
-        return "state: [spark] added up by Spark's aggregates"
-    except NotNative as found:
-        reason = found.reason
-    try:
-        exact_sums(lowering, frame, view.id, objects, group)
-        return f"state: [python] added up over whole Arrow columns: {reason}"
-    except NotNative as found:
-        return f"state: [python] added up row by row: {reason}; {found.reason}"
+    state = state_of(lowering, frame, view.id, inputs.objects, compiled.group)
+    return [*lines, f"state: {state.how}"]
 
 
 def _verified(inputs: Inputs, view: View) -> list[str]:

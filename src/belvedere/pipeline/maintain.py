@@ -236,20 +236,23 @@ class Maintainer:
     def _made(self, inputs: deltas.Inputs) -> pa.Table:
         linear = deltas.linear_views(inputs)
         if not deltas.needs_state(inputs, linear):
-            return _collected(deltas.build(inputs, linear))
+            return _collected(inputs, linear)
         with checkpoint(self.store, _safe(self.owner)) as copy:
-            return _collected(deltas.build(inputs._replace(checkpoint=copy), linear))
+            return _collected(inputs._replace(checkpoint=copy), linear)
 
     def _task_count(self, claim: Claim) -> int:
         small = SMALL_CHANGES and self.store.reach(claim.start, SMALL_CHANGES) >= claim.end
         return 1 if small else self.tasks
 
 
-def _collected(frame: DataFrame) -> pa.Table:
+def _collected(inputs: deltas.Inputs, linear: frozenset[int]) -> pa.Table:
+    changes = deltas.changes_of(inputs, share=True)
     try:
-        return frame.toArrow()
+        return deltas.build(inputs, linear, changes).toArrow()
     except FAILURES as error:
         raise meaning_of(error) from error
+    finally:
+        changes.unpersist()
 
 
 def _table(rows: list[tuple[bytes, bytes]]) -> pa.Table:

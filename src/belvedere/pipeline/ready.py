@@ -22,13 +22,12 @@ class Ready:
     def __init__(self, catalog: Catalog, definitions: Definitions) -> None:
         self.catalog = catalog
         self._definitions = definitions
-        self._keeper = Keeper(definitions.bind, self._plain_indexes)
+        self._keeper = Keeper(definitions.bind, self.plain_indexes)
         self.indexes = self._keeper.indexes
         self.nothing: Reader = _NoRows(catalog)
 
-    def _plain_indexes(
-        self, catalog: Catalog, relations: frozenset[int]
-    ) -> tuple[Participant, ...]:
+    def plain_indexes(self, catalog: Catalog, relations: frozenset[int]) -> tuple[Participant, ...]:
+        """What derives indexes alone, without auxiliary views."""
         return index_participants(catalog, relations, self._definitions.compile_expression)
 
     def views(self, ids: Sequence[int]) -> list[View]:

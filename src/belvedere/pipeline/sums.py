@@ -55,18 +55,24 @@ class Totals:
     groups: int
 
 
-def totals(lowering: Lowering, frame: Frame, group: Group | None) -> Totals:
-    """What the rows of a view's tree add."""
+def totals(
+    lowering: Lowering, frame: Frame, group: Group | None, *, weighted: bool = False
+) -> Totals:
+    """What the rows of a view's tree add. `weighted`: the last column says how often each row came,
+    1, or went, -1."""
     if not lowering.native:
         raise NotNative("values beyond Spark's types")
-    keys, amounts = frame.columns, [_ROWS]
+    weight = frame.columns[-1].text if weighted else None
+    keys, amounts = frame.columns, [_count("TRUE", weight)]
+    if weighted:
+        keys = keys[:-1]
     if group is not None:
         for call, keep in zip(group.calls, group.keeps, strict=True):
             _require_exact(call, keep)
         frame, columns = arguments_of(lowering, frame, group)
         keys, rest = columns[: len(group.groups)], iter(columns[len(group.groups) :])
         for call, keep in zip(group.calls, group.keeps, strict=True):
-            amounts = amounts + _amounts(call, keep, rest)
+            amounts = amounts + _amounts(call, keep, rest, weight)
     if not all(is_native(one.type) for one in keys):
         raise NotNative("groups whose equal values may look different")
     return _grouped(lowering, frame, keys, amounts)
@@ -103,25 +109,32 @@ def _require_exact(call: e.AggregateCall, keep: Linear) -> None:
         raise NotNative(f"exact {call.function.name} of {argument} runs in Python")
 
 
-_ROWS = Typed("count(1)", BIGINT)
 _NONE = Typed("CAST(0 AS bigint)", BIGINT)
 
 
-def _amounts(call: e.AggregateCall, keep: Linear, columns: Iterator[Typed]) -> Columns:
+def _count(held: str, weight: str | None) -> Typed:
+    """How many rows a condition holds for."""
+    if weight is not None:
+        return Typed(f"coalesce(sum(CASE WHEN {held} THEN {weight} END), 0)", BIGINT)
+    text = "count(1)" if held == "TRUE" else f"count(CASE WHEN {held} THEN 1 END)"
+    return Typed(text, BIGINT)
+
+
+def _amounts(
+    call: e.AggregateCall, keep: Linear, columns: Iterator[Typed], weight: str | None
+) -> Columns:
     arguments = [next(columns) for _ in call.arguments]
     conditions = [f"({one.text} IS NOT NULL)" for one in arguments]
     conditions += [] if call.filter is None else [next(columns).text]
-    if not conditions:
-        return [_ROWS]
-    held = " AND ".join(conditions)
-    values = Typed(f"count(CASE WHEN {held} THEN 1 END)", BIGINT)
-    if keep.form == "count":
+    held = " AND ".join(conditions) or "TRUE"
+    values = _count(held, weight)
+    if keep.form == "count" or not arguments:
         return [values]
     (summand,) = arguments
     require_scale(call, summand)
-    total = _total(_wide(summand), held)
+    total = _total(_wide(summand), held, weight)
     if keep.width == MOMENTS:
-        return [values, total, _total(_square(_wide(summand)), held), _NONE]
+        return [values, total, _total(_square(_wide(summand)), held, weight), _NONE]
     return [values, total] if keep.form == "integers" else [values, total, _NONE]
 
 
@@ -152,14 +165,15 @@ def _square(wide: Typed) -> Typed:
     return Typed(f"({wide.text} * {wide.text})", numeric(digits, scale))
 
 
-def _total(wide: Typed, held: str) -> Typed:
+def _total(wide: Typed, held: str, weight: str | None) -> Typed:
     sum_type = BIGINT
     if wide.type.kind is not Kind.BIGINT:
         digits = (wide.type.precision or 0) + ROWS_DIGITS
         if digits > DECIMAL_DIGITS_MAX:
             raise NotNative("a sum of more digits than Spark has")
         sum_type = numeric(digits, wide.type.scale or 0)
-    return Typed(f"coalesce(sum(CASE WHEN {held} THEN {wide.text} END), 0)", sum_type)
+    signs = "" if weight is None else f"WHEN {held} AND {weight} < 0 THEN -{wide.text} "
+    return Typed(f"coalesce(sum(CASE {signs}WHEN {held} THEN {wide.text} END), 0)", sum_type)
 
 
 # -- in a task -------------------------------------------------------------------------------------

@@ -253,7 +253,7 @@ class Lowering:
             return replace(frame, data=frame.data.distinct())
         leaf = given(0, node)
         self.note("distinct", "rows whose equal values may look different")
-        data, sides = self.frames.exchanged([frame], [_all_columns(leaf)])
+        data, sides = self.frames.exchanged([frame], [all_columns(frame.types)])
         return self.operated(n.Distinct(leaf), data, sides)
 
     # -- two inputs ---------------------------------------------------------------------------
@@ -325,7 +325,7 @@ class Lowering:
             return replace(left, data=getattr(left.data, word)(right.data))
         self.note(node.kind.value, "rows whose equal values may look different")
         leaves = given(0, node.left), given(1, node.right)
-        data, sides = self.frames.exchanged([left, right], [_all_columns(leaves[0])] * 2)
+        data, sides = self.frames.exchanged([left, right], [all_columns(left.types)] * 2)
         return self.operated(transform.with_inputs(node, leaves), data, sides)
 
     def aligned(self, left: Frame, right: Frame) -> tuple[Frame, Frame]:
@@ -418,8 +418,8 @@ def given(number: int, node: n.Node) -> n.Changes:
     return n.Changes(leaf_number(number), "rows", (), node.fields)
 
 
-def _all_columns(node: n.Node) -> tuple[e.Expression, ...]:
-    return tuple(e.Column(i, one.type, one.name) for i, one in enumerate(node.fields))
+def all_columns(types: Sequence[SqlType]) -> tuple[e.Expression, ...]:
+    return tuple(e.Column(i, one) for i, one in enumerate(types))
 
 
 def _absorbed(node: n.Node) -> tuple[n.Node, n.Node]:

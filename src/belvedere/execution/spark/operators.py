@@ -198,7 +198,7 @@ class Operator:
         for batch in batches:
             empty_handed = empty_handed and not batch.num_rows
             for number, side in enumerate(self.sides):
-                deltas[side.leaf] += _side_rows(batch, number, side)
+                deltas[side.leaf] += side_rows(batch, number, side)
         if empty_handed and not self.whole:
             return
         run = bare_run(self.environment)
@@ -210,7 +210,8 @@ class Operator:
         yield from batches_of(rows, self.types, self.names)
 
 
-def _side_rows(batch: pa.RecordBatch, number: int, side: Side) -> list[Row]:
+def side_rows(batch: pa.RecordBatch, number: int, side: Side) -> list[Row]:
+    """The rows of one side among tagged ones."""
     mine = batch.filter(pc.equal(batch.column(TAG), number))
     if not side.types:
         return [()] * mine.num_rows

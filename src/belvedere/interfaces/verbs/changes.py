@@ -172,7 +172,17 @@ def reach(peer: Peer, arguments: Arguments) -> int:
     return reached
 
 
+def changed(peer: Peer, arguments: Arguments) -> list[int]:
+    """The relations that changed with after < position <= through."""
+    after, through = arguments.number("after"), arguments.number("through")
+    found: set[int] = set()
+    for batch in _logged(peer, after, through):
+        found.update(pc.unique(batch.column("relation")).to_pylist())
+    return sorted(found)
+
+
 VERBS: dict[str, Verb] = {
+    "changed": changed,
     "changes": changes,
     "describe_changes": describe_changes,
     "reach": reach,

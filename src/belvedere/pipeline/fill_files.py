@@ -1,0 +1,79 @@
+"""In the tasks of a backfill: state as sorted files, which the store takes in as they are.
+
+An attempt that is not the one Spark keeps leaves files that nobody takes in.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+
+import pyarrow as pa
+
+from belvedere import failpoints
+from belvedere.codec import accumulator
+from belvedere.errors import Error
+from belvedere.execution.spark.operators import Failed
+from belvedere.kv.rocksdb import RocksSortedFileWriter
+from belvedere.kv.rocksdb_settings import store_options
+from belvedere.pipeline.additions import recorded, view_of
+from belvedere.pipeline.inputs import Batches, decoded_catalog
+from belvedere.pipeline.sums import Encoder
+
+FILES = "view int, file string, rows bigint"
+
+
+@dataclass(frozen=True, slots=True)
+class SortedFiles:
+    """In the task that owns these keys: what all of them add up to, as one sorted file a view."""
+
+    directory: str
+
+    def __call__(self, batches: Batches) -> Batches:
+        sums = recorded(batches).sums
+        for view, keys in groupby(sorted(sums), view_of):
+            pairs = [(key, accumulator.encode(*sums[key])) for key in keys]
+            yield _written(self.directory, view, pairs)
+
+
+@dataclass(frozen=True, slots=True)
+class TotalsFile:
+    """In the task that owns these groups: their state as one sorted file."""
+
+    directory: str
+    objects: tuple[bytes, ...]
+    encoder: Encoder
+
+    def __call__(self, batches: Batches) -> Batches:
+        catalog = decoded_catalog(self.objects)
+        pairs: list[tuple[bytes, bytes]] = []
+        try:
+            for batch in batches:
+                pairs += zip(*self.encoder.entries(catalog, batch))
+        except Error as error:
+            raise Failed(error) from None
+        if pairs:
+            pairs.sort()
+            yield _written(self.directory, self.encoder.view, pairs)
+
+
+def _written(directory: str, view: int, pairs: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
+    """A file of these pairs, and what the driver is told of it."""
+    if failpoints.armed:
+        failpoints.hit("fill.before_file")
+    path = Path(directory) / f"{view}-{secrets.token_hex(8)}.sst"
+    writer = RocksSortedFileWriter(path, store_options(create=False, salvage=False))
+    for key, value in pairs:
+        writer.put(key, value)
+    writer.finish()
+    if failpoints.armed:
+        failpoints.hit("fill.after_file")
+    arrays = [
+        pa.array([view], pa.int32()),
+        pa.array([str(path)], pa.utf8()),
+        pa.array([len(pairs)], pa.int64()),
+    ]
+    return pa.RecordBatch.from_arrays(arrays, names=["view", "file", "rows"])

@@ -1,0 +1,194 @@
+"""A stretch of the log as tasks read it: net changes of rows, or the rows of a table as a Frame.
+
+In a Frame every old row has weight -1 and every new row weight 1, in a last column; a change that
+touches no column which is asked for is left out where it is read.
+
+    UPDATE orders SET total = 7 WHERE id = 3        customer 5, total 4 -> 7
+
+    customer  total  weight
+           5   4.00      -1
+           5   7.00       1
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from belvedere import failpoints
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.relation import compiled_table
+from belvedere.codec import keyspace
+from belvedere.codec.arrow import rows_to_arrow
+from belvedere.codec.rows import RowLayout
+from belvedere.errors import Error
+from belvedere.execution.spark.frames import Frame, Frames, schema_of
+from belvedere.execution.spark.operators import Failed
+from belvedere.pipeline.inputs import Batches, carried_batch, catalog_of, numbers, tasks
+from belvedere.pipeline.store import Store
+from belvedere.plan.fields import Field
+from belvedere.txn.border import RowChange
+from belvedere.types import BIGINT, SqlType
+from belvedere.views.operators import looks_different
+
+Logged = tuple[int, bytes, bytes | None, bytes | None]
+"""Relation, key inside it, old and new row."""
+
+Mask = npt.NDArray[np.bool_]
+
+
+def logged(store: Store, after: int, through: int, only: int | None = None) -> Iterator[Logged]:
+    """What was committed with after < position <= through; `only` of one relation."""
+    if after >= through:
+        return
+    for batch in store.changes(None, after, through):
+        mine = batch if only is None else of_relation(batch, only)
+        columns = (mine.column(name).to_pylist() for name in ("relation", "key", "old", "new"))
+        yield from zip(*columns)
+
+
+def net(changes: Iterable[Logged], relations: frozenset[int]) -> list[RowChange]:
+    """The net change of every row of these relations."""
+    prefixes = {relation: keyspace.row_prefix(relation) for relation in relations}
+    first: dict[bytes, bytes | None] = {}
+    last: dict[bytes, bytes | None] = {}
+    for relation, key, old, new in changes:
+        prefix = prefixes.get(relation)
+        if prefix is not None:
+            whole = prefix + key
+            first.setdefault(whole, old)
+            last[whole] = new
+    return [RowChange(key, old, last[key]) for key, old in first.items() if old != last[key]]
+
+
+def of_relation(batch: pa.RecordBatch, relation: int) -> pa.RecordBatch:
+    return batch.filter(pc.equal(batch.column("relation"), relation))
+
+
+def share_of(start: int, end: int, number: int, count: int) -> tuple[int, int]:
+    """The positions that are one task's of so many."""
+    size = end - start
+    return start + size * number // count, start + size * (number + 1) // count
+
+
+# -- as Frames -------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Changes:
+    """The changed rows of tables in a stretch, as Frames with a weight. What several ask for is
+    read once and kept by Spark, with `share`; `wanted` are the slots that will be asked for."""
+
+    frames: Frames
+    store: Store
+    catalog: Catalog
+    start: int
+    end: int
+    tasks: int
+    share: bool = False
+    wanted: dict[int, list[tuple[int, ...]]] = field(default_factory=dict)
+    _read: dict[int, tuple[tuple[int, ...], Frame]] = field(default_factory=dict)
+    _kept: list[Frame] = field(default_factory=list)
+
+    def frame(self, relation: int, slots: tuple[int, ...]) -> Frame:
+        """These slots of the table, then the weight."""
+        askers = self.wanted.get(relation, [])
+        if len(askers) < 2 or not self.share:
+            return self._rows(relation, slots)
+        if relation not in self._read:
+            every = tuple(sorted({slot for one in askers for slot in one}))
+            frame = self._rows(relation, every)
+            frame.data.persist()
+            self._kept.append(frame)
+            self._read[relation] = (every, frame)
+        every, frame = self._read[relation]
+        columns = [frame.columns[every.index(slot)] for slot in slots]
+        return self.frames.selected(frame.data, [*columns, frame.columns[-1]])
+
+    def unpersist(self) -> None:
+        for frame in self._kept:
+            frame.data.unpersist()
+
+    def _rows(self, relation: int, slots: tuple[int, ...]) -> Frame:
+        table = self.catalog.table(relation)
+        types = (*(table.columns[slot].type for slot in slots), BIGINT)
+        names = self.frames.names(len(types))
+        stretch = (self.start, self.end, self.tasks)
+        step = ReadChanges(self.store, *stretch, model.encode(table), slots, types, names)
+        data = tasks(self.frames.spark, self.tasks).mapInArrow(step, schema_of(names, types))
+        return Frame(data, names, types)
+
+
+@dataclass(frozen=True, slots=True)
+class ReadChanges:
+    """In a task: the old and new rows of one table in its range of positions."""
+
+    store: Store
+    start: int
+    end: int
+    count: int
+    encoded: bytes
+    slots: tuple[int, ...]
+    types: tuple[SqlType, ...]
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        table = model.decode(self.encoded)
+        layout = compiled_table(catalog_of(self.encoded), table.id).layout
+        for number in numbers(batches):
+            if failpoints.armed:
+                failpoints.hit("pipeline.task")
+            low, high = share_of(self.start, self.end, number, self.count)
+            try:
+                for batch in self.store.changes(None, low, high) if low < high else ():
+                    mine = of_relation(batch, table.id)
+                    if mine.num_rows:
+                        yield from self._sides(layout, mine)
+            except Error as error:
+                raise Failed(error) from None
+
+    def _sides(self, layout: RowLayout, logged: pa.RecordBatch) -> Batches:
+        there = [logged.column(name).is_valid().to_numpy(False) for name in ("old", "new")]
+        sides = [self._rows(layout, logged.column(name)) for name in ("old", "new")]
+        kept = self._differing(sides, there[0] & there[1], there)
+        for side, mask, weight in zip(sides, kept, (-1, 1)):
+            columns = [column.filter(pa.array(mask)) for column in side]
+            weights = pa.array(np.full(int(mask.sum()), weight, np.int64))
+            if len(weights):
+                yield pa.RecordBatch.from_arrays([*columns, weights], names=list(self.names))
+
+    def _rows(self, layout: RowLayout, encoded: pa.Array) -> list[pa.Array]:
+        rows = rows_to_arrow(layout, encoded.drop_null().to_pylist(), self.slots, self.names[:-1])
+        if not self.slots:
+            return []
+        return list(carried_batch(rows, self.types[:-1], self.names[:-1]).columns)
+
+    def _differing(
+        self, sides: list[list[pa.Array]], both: Mask, there: list[Mask]
+    ) -> tuple[Mask, Mask]:
+        """Of the old rows, and of the new ones, those that are not the same on the other side."""
+        updated = [both[mask] for mask in there]
+        same = np.ones(int(both.sum()), bool)
+        if looks_different(tuple(Field("", one) for one in self.types)):
+            same[:] = False
+        for old, new in zip(*sides):
+            if not same.any():
+                break
+            one, other = (
+                column.filter(pa.array(mask)) for column, mask in zip((old, new), updated)
+            )
+            equal = pc.fill_null(pc.equal(one, other), False)
+            unknown = pc.and_(one.is_null(), other.is_null())
+            same &= pc.or_(equal, unknown).to_numpy(zero_copy_only=False)
+        kept = []
+        for mask in updated:
+            differs = np.ones(len(mask), bool)
+            differs[mask] = ~same
+            kept.append(differs)
+        return kept[0], kept[1]

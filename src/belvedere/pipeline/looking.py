@@ -1,0 +1,297 @@
+"""In the tasks of a maintenance batch: where rows from Spark meet the state in the store.
+
+    LookUp      rows with a key, each beside the rows of a table that have it: by primary key or by
+                an index
+    Redone      touched keys of an operator by partition: its rows now, less its rows before
+    Applied     rows that came and went on both sides of an outer, semi or anti join, a join of
+                trees or a sub-query: what the operator makes of them
+
+Arrow batches in and out, the last column a weight of 1 or -1. Everything before and after is
+Spark's (`pipeline.delta_frames`). The operators are the engine's own (`views.partition`,
+`views.apply`), given the rows of their inputs instead of working them out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from belvedere.catalog.relation import compiled_table
+from belvedere.codec.arrow import rows_to_arrow
+from belvedere.errors import Error
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.spark.operators import Failed, Side, batches_of, side_rows
+from belvedere.execution.spark.types import to_array, to_values
+from belvedere.pipeline.held import Held
+from belvedere.pipeline.inputs import Batches, carried_batch
+from belvedere.plan import access as paths
+from belvedere.plan import expressions as e
+from belvedere.plan import nodes as n
+from belvedere.plan.fields import Field
+from belvedere.txn.border import Reader
+from belvedere.types import BIGINT, Row, SqlType
+from belvedere.views.apply import ApplySource
+from belvedere.views.core import Expressions
+from belvedere.views.delta import KEYS_LEAF
+from belvedere.views.partition import RecomputeSource
+from belvedere.views.source import Restricted, Source, Step, Weighted, run_plan
+from belvedere.views.tree import Apply, Map, Recompute, Tree, Union
+
+Types = tuple[SqlType, ...]
+Place = tuple[int, ...]
+"""Where a part of a view's tree is: which input, of which input, from the root on."""
+
+
+def parts_of(tree: Tree) -> tuple[Tree, ...]:
+    """The inputs of a tree, in the order that a place counts them."""
+    match tree:
+        case Map():
+            return (tree.input,)
+        case Union():
+            return (tree.left, tree.right)
+        case Apply():
+            return (tree.left, *(right.tree for right in tree.rights))
+        case Recompute():
+            return tuple(one.tree for one in tree.inputs)
+        case _:
+            return ()
+
+
+def part_at(tree: Tree, place: Place) -> Tree:
+    for number in place:
+        tree = parts_of(tree)[number]
+    return tree
+
+
+# -- partners --------------------------------------------------------------------------------------
+
+
+class Partners(NamedTuple):
+    """What is looked up: columns of a table, by these parts of its key or of an index."""
+
+    scan: n.Scan
+    access: paths.Access
+
+
+@dataclass(frozen=True, slots=True)
+class LookUp:
+    """Rows of `width` columns with a weight, then the values of the key: gives the rows, the
+    partner's columns, and the weight."""
+
+    held: Held
+    partners: Partners
+    at_end: bool
+    width: int
+    key_types: Types
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        scan = self.partners.scan
+        try:
+            with self.held.table(scan.relation, at_end=self.at_end) as reader:
+                find = self._finder(reader)
+                for batch in batches:
+                    if batch.num_rows:
+                        yield self._beside(batch, find)
+        except Error as error:
+            raise Failed(error) from None
+
+    def _beside(self, batch: pa.RecordBatch, find: Find) -> pa.RecordBatch:
+        places, keys = _numbered(batch, self.width + 1, self.key_types)
+        numbers, partners = find(keys)
+        counts = np.bincount(numbers, minlength=len(keys)) if len(keys) else np.zeros(0, np.int64)
+        order = np.argsort(numbers, kind="stable")
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        there = places >= 0
+        mine = np.flatnonzero(there)
+        repeats = counts[places[mine]]
+        left = np.repeat(mine, repeats)
+        firsts = np.repeat(starts[places[mine]], repeats)
+        within = np.arange(len(left)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
+        right = order[firsts + within]
+        rows = [batch.column(i).take(pa.array(left)) for i in range(self.width + 1)]
+        found = [column.take(pa.array(right)) for column in partners]
+        return pa.RecordBatch.from_arrays(
+            [*rows[: self.width], *found, rows[self.width]], names=list(self.names)
+        )
+
+    def _finder(self, reader: Reader) -> Find:
+        access = self.partners.access
+        plain = all(type(part) is paths.OnePart for part in access.parts)
+        if access.index is None and access.whole and plain:
+            return self._by_key(reader)
+        return self._by_plan(reader)
+
+    def _by_key(self, reader: Reader) -> Find:
+        """One row at most, by its whole primary key."""
+        scan = self.partners.scan
+        table = compiled_table(reader.catalog, scan.relation)
+        types = tuple(one.type for one in scan.fields)
+        names = [f"c{i}" for i in range(len(types))]
+
+        def find(keys: list[Row]) -> Partnered:
+            whole = [(at, table.key.encode(key)) for at, key in enumerate(keys) if None not in key]
+            values = reader.multi_get([key for _, key in whole]) if whole else []
+            found = [(at, value) for (at, _), value in zip(whole, values) if value is not None]
+            rows = rows_to_arrow(table.layout, [value for _, value in found], scan.slots, names)
+            columns = carried_batch(rows, types, names).columns if names else []
+            return np.array([at for at, _ in found], np.int64), columns
+
+        return find
+
+    def _by_plan(self, reader: Reader) -> Find:
+        """Any number of rows, by the engine's own look-up."""
+        scan = self.partners.scan
+        width = len(self.key_types)
+        fields = tuple(Field(f"key {i}", one) for i, one in enumerate(self.key_types))
+        keys_leaf = n.Changes(KEYS_LEAF, "keys", (), (*fields, Field("number", BIGINT)))
+        joined = n.Join(
+            n.JoinKind.INNER,
+            keys_leaf,
+            scan,
+            method=n.JoinMethod.LOOKUP,
+            lookup=n.Lookup(self.partners.access, None),
+        )
+        rows = compile_plan(reader.catalog, joined)
+
+        def find(keys: list[Row]) -> Partnered:
+            given = [(*key, at) for at, key in enumerate(keys)]
+            found = list(run_plan(rows, reader, {KEYS_LEAF: given}))
+            columns = list(zip(*(row[width + 1 :] for row in found)))
+            types = [one.type for one in scan.fields]
+            if not found:
+                columns = [()] * len(types)
+            arrays = [to_array(list(some), one) for some, one in zip(columns, types)]
+            return np.array([row[width] for row in found], np.int64), arrays
+
+        return find
+
+
+Partnered = tuple[Any, Sequence[pa.Array]]
+"""Numbers of keys, and beside each the columns of a row that has it."""
+
+Find = Callable[[list[Row]], Partnered]
+
+
+def _numbered(batch: pa.RecordBatch, first: int, types: Types) -> tuple[Any, list[Row]]:
+    """The distinct keys of a batch, whose columns begin at `first`; and of every row, which it
+    has."""
+    columns = [batch.column(first + i) for i in range(len(types))]
+    if not columns:
+        return np.zeros(batch.num_rows, np.int64), [()]
+    codes = np.zeros(batch.num_rows, np.int64)
+    for column in columns:
+        known = column.dictionary_encode(null_encoding="encode")
+        codes = codes * max(len(known.dictionary), 1) + known.indices.to_numpy()
+        codes = np.unique(codes, return_inverse=True)[1]
+    _, firsts, places = np.unique(codes, return_index=True, return_inverse=True)
+    some = pa.array(firsts)
+    values = [to_values(column.take(some), one) for column, one in zip(columns, types)]
+    return places, list(zip(*values))
+
+
+# -- operators -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Redone:
+    """In the task that has these keys of an operator by partition."""
+
+    held: Held
+    view: int
+    place: Place
+    side: Side
+    types: Types
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        try:
+            keys = [row for batch in batches for row in side_rows(batch, 0, self.side)]
+            if keys:
+                known = self.held.known
+                maintainer = known.maintainer(*known.views([self.view]))
+                source = maintainer.source(part_at(maintainer.tree, self.place))
+                assert isinstance(source, RecomputeSource)
+                with self.held.ends() as (before, after):
+                    found = source.of_touched(keys, before, after)
+                    yield from _weighted(found, self.types, self.names)
+        except Error as error:
+            raise Failed(error) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Applied:
+    """In the task that has these keys of an operator over left rows."""
+
+    held: Held
+    view: int
+    place: Place
+    sides: tuple[Side, ...]
+    types: Types
+    names: tuple[str, ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        given: list[list[Row]] = [[] for _ in self.sides]
+        try:
+            for batch in batches:
+                for number, side in enumerate(self.sides):
+                    given[number] += side_rows(batch, number, side)
+            if any(given):
+                with self.held.ends() as (before, after):
+                    step = Step((), before, self.held.known.indexes, after)
+                    found = self._source(given).delta(step)
+                    yield from _weighted(found, self.types, self.names)
+        except Error as error:
+            raise Failed(error) from None
+
+    def _source(self, given: list[list[Row]]) -> ApplySource:
+        known = self.held.known
+        maintainer = known.maintainer(*known.views([self.view]))
+        tree = part_at(maintainer.tree, self.place)
+        assert isinstance(tree, Apply)
+        inputs = [Given(maintainer.source(one), rows) for one, rows in zip(parts_of(tree), given)]
+        return ApplySource(known.catalog, tree, inputs[0], [*inputs[1:]], maintainer.kept)
+
+
+class Given:
+    """A source whose changed rows are known; what did not change it looks at as ever."""
+
+    def __init__(self, source: Source, rows: list[Row]) -> None:
+        """Rows have their weight at the end."""
+        self._source = source
+        self._rows = rows
+        self.reads_state = source.reads_state
+
+    def delta(self, step: Step) -> Weighted:
+        return ((row[:-1], row[-1]) for row in self._rows)
+
+    def whole(self, reader: Reader) -> Iterator[Row]:
+        return self._source.whole(reader)
+
+    def restricted(self, keys: Expressions) -> Restricted:
+        return self._source.restricted(keys)
+
+
+def _weighted(found: Weighted, types: Types, names: tuple[str, ...]) -> Batches:
+    """Rows with a weight of 1 or -1, others so many times."""
+    rows = [(*row, 1 if weight > 0 else -1) for row, weight in found for _ in range(abs(weight))]
+    return batches_of(rows, types, names)
+
+
+def on_keys(access: paths.Access) -> tuple[Expressions, paths.Access]:
+    """The values that a look-up goes by, over the row; and the look-up by columns that hold
+    them."""
+    values: list[e.Expression] = []
+    parts: list[paths.Part] = []
+    for part in access.parts:
+        if isinstance(part, paths.OnePart):
+            parts.append(paths.OnePart(e.Column(len(values), part.value.type)))
+            values.append(part.value)
+        else:
+            parts.append(part)
+    made = paths.Access(access.index, access.index_name, tuple(parts), whole=access.whole)
+    return tuple(values), made

@@ -1,0 +1,122 @@
+"""What the rows of a view's tree add to its state, by whoever can add it up exactly.
+
+1. Spark's own aggregates (`pipeline.sums`): every group once, with its amounts.
+2. Arrow columns in the tasks (`pipeline.exact`): what each task adds to each key.
+3. Row by row in the tasks: where every row has to be looked at by itself.
+
+What tasks add has to be exchanged by key and added up once more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pyarrow as pa
+from pyspark.sql import DataFrame
+
+from belvedere.catalog.relation import compiled_view
+from belvedere.errors import Error
+from belvedere.execution.spark.frames import Frame
+from belvedere.execution.spark.lower import Lowering
+from belvedere.execution.spark.operators import Failed
+from belvedere.execution.spark.types import NotNative, to_values
+from belvedere.pipeline.additions import SCHEMA, Recorder, encoded
+from belvedere.pipeline.exact import exact_sums
+from belvedere.pipeline.inputs import Batches, decoded_catalog
+from belvedere.pipeline.sums import Encoder, Totals, totals
+from belvedere.types import Row, SqlType
+from belvedere.views.grouping import entries, entry_function
+from belvedere.views.linear import Group
+
+
+class State(NamedTuple):
+    """`totals` where Spark has added up, else `added`: columns key and value. `how` says which, and
+    why."""
+
+    view: int
+    totals: Totals | None
+    added: DataFrame | None
+    how: str
+
+
+def state_of(
+    lowering: Lowering,
+    frame: Frame,
+    view: int,
+    objects: tuple[bytes, ...],
+    group: Group | None,
+    *,
+    weighted: bool = False,
+) -> State:
+    """`weighted`: the last column of the rows is their weight, 1 or -1."""
+    try:
+        made = totals(lowering, frame, group, weighted=weighted)
+        return State(view, made, None, "[spark] added up by Spark's aggregates")
+    except NotNative as found:
+        reason = found.reason
+    try:
+        whole, step = exact_sums(lowering, frame, view, objects, group, weighted=weighted)
+        how = f"[python] added up over whole Arrow columns: {reason}"
+        return State(view, None, whole.data.mapInArrow(step, SCHEMA), how)
+    except NotNative as found:
+        rows = StateOf(view, objects, group, frame.types, frame.names, weighted)
+        how = f"[python] added up row by row: {reason}; {found.reason}"
+        return State(view, None, frame.data.mapInArrow(rows, SCHEMA), how)
+
+
+@dataclass(frozen=True, slots=True)
+class StateOf:
+    """In a task: rows of a view's tree as what they add to its state."""
+
+    view: int
+    objects: tuple[bytes, ...]
+    group: Any
+    types: tuple[SqlType, ...]
+    names: tuple[str, ...]
+    weighted: bool = False
+
+    def __call__(self, batches: Batches) -> Batches:
+        catalog = decoded_catalog(self.objects)
+        stored = compiled_view(catalog, self.view)
+        entry_of = entry_function(catalog, self.group)
+        sums: dict[Row, list[int]] = {}
+        try:
+            for batch in batches:
+                for group, amounts, weight in entries(entry_of, self._rows(batch)):
+                    known = sums.get(group)
+                    if known is None:
+                        known = sums[group] = [0] * len(amounts)
+                    for at, amount in enumerate(amounts):
+                        known[at] += amount * weight
+        except Error as error:
+            raise Failed(error) from None
+        recorder = Recorder()  # groups that are one key and look different meet here
+        for group, total in sums.items():
+            recorder.add(stored.key.encode(group), stored.payload.encode(group), tuple(total))
+        yield from encoded(recorder.sums)
+
+    def _rows(self, batch: pa.RecordBatch) -> Iterator[tuple[Row, int]]:
+        columns = [to_values(batch.column(name), one) for name, one in zip(self.names, self.types)]
+        weights = columns.pop() if self.weighted else [1] * batch.num_rows
+        rows = zip(*columns) if columns else iter([()] * batch.num_rows)
+        return zip(rows, weights)
+
+
+@dataclass(frozen=True, slots=True)
+class Additions:
+    """In the task that owns these groups: Spark's totals as keys and values of the state."""
+
+    objects: tuple[bytes, ...]
+    encoder: Encoder
+
+    def __call__(self, batches: Batches) -> Batches:
+        catalog = decoded_catalog(self.objects)
+        for batch in batches:
+            try:
+                keys, values = self.encoder.entries(catalog, batch)
+            except Error as error:
+                raise Failed(error) from None
+            arrays = [pa.array(keys, pa.binary()), pa.array(values, pa.binary())]
+            yield pa.RecordBatch.from_arrays(arrays, names=["key", "value"])
