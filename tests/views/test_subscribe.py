@@ -230,3 +230,47 @@ def test_reading_beside_the_stream_is_at_one_position() -> None:
         for _, row, weight in subscribe(session, "totals", position, 0):
             then[row] += weight
         assert +then == Counter(store.run("SELECT * FROM totals"))
+
+
+FORMS = {
+    "local groups": ("placement = 'local'", TOTALS),
+    "a local whole": ("placement = 'local'", "SELECT count(*) AS c, sum(v) AS s FROM t"),
+    "local rows": ("placement = 'local'", "SELECT g, v FROM t WHERE v > 0"),
+    "a co-located join": (
+        "join = 'colocated'",
+        "SELECT t.id, t.v, u.name FROM t JOIN u ON t.g = u.id",
+    ),
+    "a co-located self-join": ("join = 'colocated'", VIEWS["pairs"]),
+}
+
+
+@pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_that_are_made_of_several_entries_come_and_go_as_wholes(
+    rng: random.Random, form: str, maintenance: str
+) -> None:
+    option, query = FORMS[form]
+    with opened() as store:
+        store.run(
+            "CREATE TABLE t (id int PRIMARY KEY, g int, v int)"
+            " WITH (partitions = 3, keys = 'hashed')",
+            "CREATE TABLE u (id int PRIMARY KEY, name text)",
+            "INSERT INTO t VALUES (1, 1, 1), (2, 1, 2), (3, 2, 3)",
+            "INSERT INTO u VALUES (0, 'none'), (1, 'one')",
+            f"CREATE MATERIALIZED VIEW formed WITH (maintenance = '{maintenance}',"
+            f" keep_changes = '1000', {option}) AS {query}",
+        )
+        refreshed(store)
+        shown = Counter(store.run("SELECT * FROM formed"))
+        changes = subscribe(store.session(), "formed", timeout_s=0)
+        for step in range(12):
+            if step % 4 == 3:
+                store.run(f"UPDATE u SET name = 'name {step}' WHERE id = {rng.randrange(3)}")
+            else:
+                change(rng, store)
+            refreshed(store)
+            if rng.random() < 0.6:
+                for _, row, weight in changes.poll():
+                    shown[row] += weight
+                assert not min(shown.values(), default=0) < 0
+                assert +shown == Counter(store.run("SELECT * FROM formed"))

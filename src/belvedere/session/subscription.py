@@ -29,6 +29,7 @@ from belvedere.txn.border import Reader
 from belvedere.types import Row
 from belvedere.views import stream, stream_cells
 from belvedere.views.flip import switch
+from belvedere.views.stream_kin import Kin, kinship_of
 from belvedere.views.watermarks import position_of
 
 if TYPE_CHECKING:
@@ -158,10 +159,13 @@ class Subscription:
         catalog = reader.catalog
         rows = compile_plan(catalog, self._session.host.keeper.reading(catalog, view))
         state = stream.undone(reader, entries)
+        kinship = kinship_of(catalog, view)
+        kin = None if kinship is None else Kin(kinship, reader, state)
         for entry in entries:
             before, after = stream.done(state, entry)
-            went = self._rows(rows, reader, view, before)
-            came = self._rows(rows, reader, view, after)
+            beside = {} if kin is None else kin.beside(before, state)
+            went = self._rows(rows, reader, view, before | beside)
+            came = self._rows(rows, reader, view, after | beside)
             for row, weight in stream.difference(went, came):
                 yield ViewChange(entry.position, row, weight)
 

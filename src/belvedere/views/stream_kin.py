@@ -1,0 +1,77 @@
+"""Entries of a view's state that make its rows together, for the stream of its changes.
+
+Most views make a row of one entry. Of a local one the entries of a group in all partitions are
+added up; of a co-located join the rows of all tables under one key are joined. What such an entry
+adds to the view is seen only beside its kin, whether these have changed or not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import NamedTuple
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import View
+from belvedere.catalog.relation import compiled_view
+from belvedere.codec import keyspace
+from belvedere.txn.border import Reader
+from belvedere.views.form import form_of
+
+State = dict[bytes, bytes | None]
+
+
+class Kinship(NamedTuple):
+    """Entries are kin that have the same first column, or, in `partitions`, which are that column
+    as it is encoded, the same others."""
+
+    first_end: Callable[[bytes], int]
+    partitions: tuple[bytes, ...]
+
+    def shared(self, key: bytes) -> bytes:
+        """What all kin of an entry have in common."""
+        end = self.first_end(key)
+        return key[end:] if self.partitions else key[:end]
+
+    def all_of(self, reader: Reader, shared: bytes) -> State:
+        """The kin there are now."""
+        if self.partitions:
+            keys = [partition + shared for partition in self.partitions]
+            return dict(zip(keys, reader.multi_get(keys), strict=True))
+        end = keyspace.next_prefix(shared)
+        assert end is not None
+        return {key: value for batch in reader.scan(shared, end) for key, value in batch}
+
+
+class Kin:
+    """The kin of the entries that some changes touch, as they are at one step of these changes."""
+
+    def __init__(self, kinship: Kinship, reader: Reader, touched: Collection[bytes]) -> None:
+        self._kinship = kinship
+        self._families: dict[bytes, State] = {}
+        for shared in {kinship.shared(key) for key in touched}:
+            found = kinship.all_of(reader, shared)
+            self._families[shared] = {k: v for k, v in found.items() if k not in touched}
+        self._touched: dict[bytes, list[bytes]] = {shared: [] for shared in self._families}
+        for key in touched:
+            self._touched[kinship.shared(key)].append(key)
+
+    def beside(self, keys: Iterable[bytes], state: State) -> State:
+        """The kin of these entries, without them; `state` has those that some change touches."""
+        keys = set(keys)
+        found: State = {}
+        for shared in {self._kinship.shared(key) for key in keys}:
+            found |= self._families[shared]
+            found |= {key: state[key] for key in self._touched[shared] if key not in keys}
+        return found
+
+
+def kinship_of(catalog: Catalog, view: View) -> Kinship | None:
+    """None for a view that makes each row of one entry."""
+    form = form_of(view.options)
+    codec = compiled_view(catalog, view.id).key
+    if form.colocated:
+        return Kinship(codec.first_end, ())
+    if not form.local or view.reads:  # over a view a group is in one place
+        return None
+    count = catalog.table(view.inputs[0]).partitions
+    return Kinship(codec.first_end, tuple(codec.encode_prefix((p,)) for p in range(count)))
