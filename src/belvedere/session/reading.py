@@ -7,7 +7,8 @@
 
 `latest` and a token want the transaction's position; `session` what the session has written and
 read before, inside a transaction its snapshot; '250 ms' bounds the age of the oldest commit that is
-not in the view, by the node's own samples (`views.lag`); `any` wants nothing. A statement that
+not in the view, by the node's own samples (`views.lag`), and never goes back behind what such a
+read was shown before, which may have been caught up; `any` wants nothing. A statement that
 reads anything beside one such view reads everything at one position: the view is caught up then.
 Where the view is not fresh enough the cheapest way is taken; EXPLAIN shows all of them.
 """
@@ -87,7 +88,8 @@ def decide(
     if wanted.kind is FreshnessKind.BOUNDED:
         deferred = session.host.deferred
         age = deferred.samples.age_at_most(mark, deferred.clock())
-        if alone and age is not None and age * 1e6 <= wanted.bound_us:
+        young = age is not None and age * 1e6 <= wanted.bound_us
+        if alone and young and session.transactions.caught_up <= mark:
             return Decision(Way.READ, behind, {}, age)
     costs = _costs(session, catalog, views, marks, position)
     if behind < BYPASS_PENDING_MIN:
@@ -138,14 +140,16 @@ def ready_to_read(
     single = session.autocommit and not state.explicit and not entry.data.changes
     seen = state.seen_before if single else None
     decision = decide(session, catalog, views, marks, transaction.position, alone=alone, seen=seen)
-    if decision.way is Way.BYPASS and entry.bypass is not None:
-        return entry.bypass(session), transaction
     if decision.way is Way.READ and (alone or not transaction.changes):
         if decision.behind:
             _require_sound(session, views)
         if seen is not None and session.freshness.kind is FreshnessKind.SESSION:
             state.shown = max(seen, min(marks.values()))
         return entry, transaction
+    if session.freshness.kind is FreshnessKind.BOUNDED:
+        state.caught_up = max(state.caught_up, transaction.position)
+    if decision.way is Way.BYPASS and entry.bypass is not None:
+        return entry.bypass(session), transaction
     return entry, session.host.with_pending(transaction, views)
 
 

@@ -35,6 +35,7 @@ class TransactionState:
         "_host",
         "_savepoints",
         "_settings",
+        "caught_up",
         "deferred",
         "deferred_names",
         "explicit",
@@ -59,6 +60,7 @@ class TransactionState:
         self.floor = 0  # the next snapshot is at least this position
         self.position = 0  # of the last commit, or of what was read last
         self.point: Reader | None = None  # of the last read without a transaction
+        self.caught_up = 0  # what a reader with a bound was shown of deferred views, at most
         self.shown: int | None = None  # what the open transaction read is only as new as this
         self._before = 0  # the position before the open transaction
         self._savepoints: list[Named] = []
