@@ -109,3 +109,19 @@ def test_the_secret_of_a_store_is_nobody_elses_in_a_backup_and_after_it(tmp_path
     assert run("restore", copy, again).returncode == 0
     for file in (tmp_path / "copy" / "BACKUP", tmp_path / "again.db" / "BELVEDERE"):
         assert file.stat().st_mode & 0o077 == 0
+
+
+def test_a_place_that_cannot_be_made_is_refused_in_one_line(tmp_path: Path) -> None:
+    shop, copy, file = (str(tmp_path / name) for name in ("shop.db", "copy", "file"))
+    belvedere.connect(shop).close()
+    assert run("backup", shop, copy).returncode == 0
+    Path(file).write_text("in the way", encoding="utf-8")
+    for arguments in (
+        ("backup", shop, f"{file}/copy"),
+        ("restore", copy, f"{file}/again.db"),
+        ("shell", f"{file}/new.db", "-c", "SELECT 1"),
+    ):
+        refused = run(*arguments)
+        assert refused.returncode == 1
+        assert "the directory cannot be used" in refused.stderr, refused.stderr
+        assert "Traceback" not in refused.stderr

@@ -36,7 +36,10 @@ def back_up(opened: OpenStore, commits: BatchCommit, destination: Path) -> int:
     if opened.directory is None:
         raise InvalidInput("a store in memory cannot be backed up", sqlstate="0A000")
     _require_new(destination)
-    destination.mkdir(parents=True)
+    try:
+        destination.mkdir(parents=True)
+    except OSError as error:
+        raise files.unusable(destination, error) from error
     taken: list[Snapshot] = []
 
     def copy(written: Snapshot) -> None:
@@ -82,9 +85,7 @@ def restore(
     partial = destination.with_name(destination.name + ".restoring")
     shutil.rmtree(partial, ignore_errors=True)
     try:
-        shutil.copytree(
-            backup, partial, ignore=shutil.ignore_patterns(files.BACKUP_FILE, files.ANCHOR_FILE)
-        )
+        _copy(backup, partial)
         store = RocksStore.open(partial / files.DATA_DIRECTORY, create=False)
         try:
             written = _at_position(store, mark.position, position, participants_for)
@@ -101,6 +102,14 @@ def restore(
     partial.rename(destination)
     sync_directory(destination.parent)
     return written.position
+
+
+def _copy(backup: Path, partial: Path) -> None:
+    left_out = shutil.ignore_patterns(files.BACKUP_FILE, files.ANCHOR_FILE)
+    try:
+        shutil.copytree(backup, partial, ignore=left_out)
+    except OSError as error:
+        raise files.unusable(partial, error) from error
 
 
 def _at_position(

@@ -92,6 +92,16 @@ def read_identity(directory: Path) -> Identity:
     return identity
 
 
+def unusable(path: Path, error: OSError) -> Unavailable:
+    """What to say of a place that cannot be made, read or written."""
+    return Unavailable(
+        "the directory cannot be used",
+        sqlstate="58030",
+        detail=error.strerror,
+        path=str(path),
+    )
+
+
 def is_store(directory: Path) -> bool:
     return (directory / IDENTITY_FILE).exists()
 
@@ -100,7 +110,10 @@ class Ownership:
     """The exclusive right to a store directory, held until `release` or the end of the process."""
 
     def __init__(self, directory: Path) -> None:
-        self._descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        try:
+            self._descriptor = os.open(directory / LOCK_FILE, os.O_RDWR | os.O_CREAT, 0o600)
+        except OSError as error:
+            raise unusable(directory, error) from error
         try:
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -114,7 +114,10 @@ def _create(
             hint="name an empty directory or one that does not exist yet",
             path=str(directory),
         )
-    directory.mkdir(parents=True, exist_ok=True)
+    try:
+        directory.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise files.unusable(directory, error) from error
     ownership = files.Ownership(directory)
     try:
         if files.is_store(directory):

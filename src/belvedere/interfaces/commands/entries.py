@@ -31,7 +31,7 @@ Store = Annotated[Path, typer.Argument(help="the store's directory")]
 
 def dump(
     path: Store,
-    limit: Annotated[int | None, typer.Option(help="rows of each relation at most")] = None,
+    limit: Annotated[int | None, typer.Option(help="rows of each relation at most", min=0)] = None,
     sql: Annotated[bool, typer.Option("--sql", help="as a script that makes it again")] = False,
 ) -> None:
     with _said_plainly():
