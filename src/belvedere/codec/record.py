@@ -69,9 +69,15 @@ class Record(NamedTuple):
 
     def changes(self) -> Iterator[Change]:
         """The changes in the order in which they were made."""
-        data, make = self.data, tuple.__new__
+        make = tuple.__new__
+        return (make(Change, one) for one in self.listed())
+
+    def listed(self) -> list[PlainChange]:
+        """The same, made at once."""
+        data = self.data
         base = HEADER_BYTES + ENTRY_BYTES * self.change_count
         start, length = base, len(data)
+        found: list[PlainChange] = []
         for relation, kind, key_end, old_end, new_end in _entry.iter_unpack(
             data[HEADER_BYTES:base]
         ):
@@ -80,16 +86,11 @@ class Record(NamedTuple):
             new_end += base
             if not start <= key_end <= old_end <= new_end <= length or not 1 <= kind <= 3:
                 raise Corruption("log record has a broken directory", log_position=self.position)
-            yield make(
-                Change,
-                (
-                    relation,
-                    data[start:key_end],
-                    None if kind == INSERT else data[key_end:old_end],
-                    None if kind == DELETE else data[old_end:new_end],
-                ),
-            )
+            key = data[start:key_end]
+            old = None if kind == INSERT else data[key_end:old_end]
+            found.append((relation, key, old, None if kind == DELETE else data[old_end:new_end]))
             start = new_end
+        return found
 
 
 def encode_record(

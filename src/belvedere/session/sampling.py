@@ -16,7 +16,12 @@ from typing import Any, Protocol
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Table, View
-from belvedere.catalog.relation import CompiledTable, compiled_relation, compiled_table
+from belvedere.catalog.relation import (
+    CompiledTable,
+    CompiledView,
+    compiled_relation,
+    compiled_table,
+)
 from belvedere.sql.rules.summaries import Summary, summarize
 from belvedere.txn.border import Reader
 
@@ -81,7 +86,10 @@ class TableStatistics:
 
     def rows_now(self, relation: int) -> float:
         """The same as of now; of a view that has more than COUNTED_MAX entries, that many."""
-        return self._taken(relation).rows
+        catalog = self._source.catalog
+        if not isinstance(catalog.get(relation), Table | View):
+            return UNKNOWN_ROWS
+        return _counted(self._reader(), compiled_relation(catalog, relation))[0]
 
     def distinct(self, relation: int, slot: int) -> float | None:
         found = self.summary(relation, slot)
@@ -137,22 +145,26 @@ class TableStatistics:
         item = catalog.get(relation)
         if not isinstance(item, Table | View):
             return Sample(position, UNKNOWN_ROWS)
-        compiled = compiled_relation(catalog, relation)
-        reader, values, rows = self._reader(), list[bytes](), 0
-        for batch in reader.scan_values(compiled.start, compiled.end):
-            values += batch
-            rows += len(batch)
-            if rows >= COUNTED_MAX:
-                break
+        compiled, reader = compiled_relation(catalog, relation), self._reader()
+        rows, values = _counted(reader, compiled)
         if not isinstance(compiled, CompiledTable):
-            return Sample(position, float(rows))
-        if rows < COUNTED_MAX:
-            return Sample(
-                position, float(rows), compiled, values[:: len(values) // SAMPLED_MAX + 1]
-            )
-        spread = list(_spread(reader, compiled))
-        total = rows * _share_behind(reader, compiled, values[-1])
-        return Sample(position, total, compiled, spread)
+            return Sample(position, rows)
+        if len(values) >= COUNTED_MAX:
+            return Sample(position, rows, compiled, list(_spread(reader, compiled)))
+        return Sample(position, rows, compiled, values[:: len(values) // SAMPLED_MAX + 1])
+
+
+def _counted(reader: Reader, relation: CompiledTable | CompiledView) -> tuple[float, list[bytes]]:
+    """About how many rows there are, and the first of them, or all."""
+    values: list[bytes] = []
+    for batch in reader.scan_values(relation.start, relation.end):
+        values += batch
+        if len(values) >= COUNTED_MAX:
+            break
+    rows = float(len(values))
+    if len(values) >= COUNTED_MAX and isinstance(relation, CompiledTable):
+        rows *= _share_behind(reader, relation, values[-1])
+    return rows, values
 
 
 def _share_behind(reader: Reader, table: CompiledTable, reached: bytes) -> float:

@@ -20,7 +20,7 @@ from belvedere.execution.choose import Tier
 from belvedere.plan.values.datetimes import format_offset, session_zone_named, zone_text
 from belvedere.session.freshness import parse_freshness
 from belvedere.txn.border import READ_COMMITTED, SERIALIZABLE, SNAPSHOT, Isolation
-from belvedere.views.tiers import Way
+from belvedere.views.way import Way
 
 _UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from belvedere.codec import keyspace
+from belvedere.codec.rows import RowLayout
 from belvedere.txn.border import RowChange, Writer
 from belvedere.types import Row
 from belvedere.views.quick import Leg
@@ -26,16 +27,16 @@ class Decoded:
         self.changes = changes
         self.tables = frozenset([change[0][:PREFIX] for change in changes])
         self._by_table: dict[bytes, list[RowChange]] = {}
-        self._sides: dict[object, Sides] = {}
+        self._sides: dict[tuple[bytes, tuple[int, ...]], tuple[RowLayout, Sides]] = {}
 
     def sides(self, prefix: bytes, leg: Leg) -> Sides:
         """What went and came of the columns that a leg of this table uses; changes of other columns
         are left out."""
-        key = prefix, leg.project
+        key = prefix, leg.slots
         known = self._sides.get(key)
-        if known is None:
-            known = self._sides[key] = _sides(self._of_table(prefix), leg)
-        return known
+        if known is None or not _same(known[0], leg.layout):
+            known = self._sides[key] = leg.layout, _sides(self._of_table(prefix), leg)
+        return known[1]
 
     def _of_table(self, prefix: bytes) -> Sequence[RowChange]:
         if len(self.tables) == 1:
@@ -54,6 +55,11 @@ def decoded_beside(changes: Sequence[RowChange], writer: Writer) -> Decoded:
         return known
     made = writer.shared[key] = Decoded(changes)
     return made
+
+
+def _same(one: RowLayout, other: RowLayout) -> bool:
+    """Whether two views, compiled at two times, see the same in a row."""
+    return one is other or one.slots == other.slots
 
 
 def _sides(changes: Sequence[RowChange], leg: Leg) -> Sides:

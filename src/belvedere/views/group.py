@@ -29,7 +29,7 @@ from belvedere.views.additions import Recorder, state_rows
 from belvedere.views.collecting import uncollected
 from belvedere.views.maintain import Maintainer
 from belvedere.views.stream import Addition, stream_writes
-from belvedere.views.tiers import Choice, Tiers, Way
+from belvedere.views.tiers import Choice, Tiers
 from belvedere.views.watermarks import (
     epoch,
     members,
@@ -38,6 +38,7 @@ from belvedere.views.watermarks import (
     watermark,
     watermark_write,
 )
+from belvedere.views.way import Way
 from belvedere.views.window import Peeked, Window, state_before
 
 POSITIONS_MAX = 100_000
@@ -157,9 +158,10 @@ def _all_refilled(
     if any(isinstance(one, Error) for one in maintainers.values()) or not records.has(least):
         return None
     views = [(view, maintainers[view.id]) for unit in units for view in unit.views]
-    wanted = [tiers.refills_from(view, m) for view, m in views if isinstance(m, Maintainer)]
-    if not records.has(max(wanted, default=math.inf)):
-        return None
+    for from_of in (tiers.refills_not_below, tiers.refills_from):
+        wanted = [from_of(view, m) for view, m in views if isinstance(m, Maintainer)]
+        if not records.has(max(wanted, default=math.inf)):
+            return None
     choice = Choice(Way.REFILL, f"at least {records.counted} changes, not decoded")
     batches = []
     for unit in units:
@@ -167,7 +169,7 @@ def _all_refilled(
         for view in unit.views:
             maintainer = maintainers[view.id]
             assert isinstance(maintainer, Maintainer)
-            if not work.refill(view, maintainer, choice):
+            if not work.refill(view, maintainer, choice, records.counted):
                 return None
         batches.append(work.batch(records.counted))
     return batches
@@ -203,9 +205,9 @@ class _Work:
         self._seconds: dict[int, float] = {}
         self._choices: dict[int, Choice] = {}
 
-    def refill(self, view: View, maintainer: Maintainer, choice: Choice) -> bool:
+    def refill(self, view: View, maintainer: Maintainer, choice: Choice, changes: int) -> bool:
         recorder, started = Recorder(), time.perf_counter()
-        if self._tiers.refill(view, maintainer, self._reader, recorder) is not None:
+        if self._tiers.refill(view, maintainer, self._reader, recorder, changes) is not None:
             return False
         self._additions += recorder.additions
         self._seconds[view.id] = time.perf_counter() - started

@@ -8,15 +8,16 @@ for a statement and next to nothing for a row:
     refill    a statement, the rows of all the view's tables, and its stored state; where all views
               of a batch are refilled, the log does not even have to be decoded
 
-The cheapest is taken. `SET maintenance_tier` asks for one of them, which is taken where it is
-possible: a view says in EXPLAIN, and after a batch in `belvedere.views`, what was done and why.
+The cheapest is taken, by what the batches of this process have shown (`views.costs`). `SET
+maintenance_tier` asks for one of them, which is taken where it is possible: a view says in EXPLAIN,
+and after a batch in `belvedere.views`, what was done and why.
 """
 
 from __future__ import annotations
 
-import enum
 import math
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -26,8 +27,10 @@ from belvedere.execution.duck.engine import DuckEngine
 from belvedere.txn.border import Reader, RowChange
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.views.additions import Nothing, Recorder, differences
+from belvedere.views.costs import Costs
 from belvedere.views.maintain import Maintainer
 from belvedere.views.tree import Core, Recompute, Tree, Whole, inputs_of
+from belvedere.views.way import Way
 
 CHANGES_MIN = 5_000
 """Fewer changes are Python's, without a thought."""
@@ -41,7 +44,8 @@ STATE_COUNTED_MAX = 5_000
 DECODE_S = 1e-6
 ROW_S, PARTNER_S, GROUPED_S, COMPARED_S = 1e-6, 1.5e-6, 0.4e-6, 4e-6
 """Seconds, in Python, of a change that is only added up, and of a partner it has to find; in
-DuckDB, of a row; of a row of stored state that is compared."""
+DuckDB, of a row; of a row of stored state that is compared. All are of one machine, until batches
+have shown what they are here."""
 
 OPERATOR_S, RECOMPUTE_S = 10e-6, 30e-6
 STATEMENT_S = 8e-3
@@ -50,15 +54,12 @@ STATEMENT_S = 8e-3
 CLOSED = "DuckDB is not open"
 
 
-class Way(enum.StrEnum):
-    PYTHON = "python"
-    DUCKDB = "duckdb"
-    REFILL = "refill"
-
-
 class Choice(NamedTuple):
+    """`seconds` are what the way taken was expected to take on the machine of the constants."""
+
     way: Way
     reason: str
+    seconds: float = 0.0
 
 
 class Tiers:
@@ -69,6 +70,7 @@ class Tiers:
         self.engine: DuckEngine | None = None
         self.rows_of: Callable[[int], float] = lambda relation: math.inf
         self.wanted: Way | None = None
+        self.costs = Costs()
         self._users = 0
         self._unused = threading.Condition()
 
@@ -108,43 +110,63 @@ class Tiers:
             return math.inf
         return CHANGES_MIN if self.wanted is None else 1
 
+    def refills_not_below(self, view: View, maintainer: Maintainer) -> float:
+        """With fewer logged changes than this the view is not refilled, however small it and its
+        tables are, which nobody has asked yet."""
+        return self._refills_from(view, maintainer, STATEMENT_S)
+
     def refills_from(self, view: View, maintainer: Maintainer) -> float:
         """From how many logged changes on a refill is cheaper than to decode them."""
+        return self._refills_from(view, maintainer, self._refill_s(view, maintainer))
+
+    def _refills_from(self, view: View, maintainer: Maintainer, seconds: float) -> float:
         least = self.refills_at_least
         if least == math.inf or self.refusal(maintainer) is not None:
             return math.inf
         if self.wanted is Way.REFILL:
             return least
-        each = DECODE_S + min(_change_s(maintainer.tree), _summed_s(maintainer))
-        return max(least, self._refill_s(view, maintainer) / each)
+        expected = self.costs.expected
+        each = expected(view.id, Way.PYTHON, DECODE_S) + min(
+            expected(view.id, Way.PYTHON, _change_s(maintainer.tree)),
+            expected(view.id, Way.DUCKDB, _summed_s(maintainer)),
+        )
+        return max(least, expected(view.id, Way.REFILL, seconds) / each)
 
     def choose(
         self, view: View, maintainer: Maintainer, changes: Sequence[RowChange], *, at_end: bool
     ) -> Choice:
         """`at_end`: the tables can be read as they are after these changes."""
         count = len(changes)
+        seconds = count * _change_s(maintainer.tree)
         if self.wanted is Way.PYTHON:
-            return Choice(Way.PYTHON, "set maintenance_tier = python")
+            return Choice(Way.PYTHON, "set maintenance_tier = python", seconds)
         if self.wanted is None and count < CHANGES_MIN:
-            return Choice(Way.PYTHON, _changes(count))
+            return Choice(Way.PYTHON, _changes(count), seconds)
         refused = self.refusal(maintainer)
         if refused is not None:
-            return Choice(Way.PYTHON, f"{_changes(count)}; {refused}")
+            return Choice(Way.PYTHON, f"{_changes(count)}; {refused}", seconds)
         costs = self._costs(view, maintainer, changes, at_end=at_end)
         if self.wanted is not None:
             asked = [self.wanted, *(way for way in (Way.DUCKDB, Way.REFILL) if way in costs)]
             way = next((way for way in asked if way in costs), Way.PYTHON)
-            return Choice(way, f"set maintenance_tier = {self.wanted}")
-        way = min(costs, key=lambda one: costs[one])
-        shown = ", ".join(f"{way} {cost * 1e3:.0f} ms" for way, cost in costs.items())
-        return Choice(way, f"{_changes(count)}: {shown}")
+            return Choice(way, f"set maintenance_tier = {self.wanted}", costs[way])
+        here = {way: self.costs.expected(view.id, way, cost) for way, cost in costs.items()}
+        way = min(here, key=lambda one: here[one])
+        for other in here.keys() - {way}:
+            self.costs.passed_over(view.id, other)
+        shown = ", ".join(f"{way} {cost * 1e3:.0f} ms" for way, cost in here.items())
+        return Choice(way, f"{_changes(count)}: {shown}", costs[way])
 
     def _costs(
         self, view: View, maintainer: Maintainer, changes: Sequence[RowChange], *, at_end: bool
     ) -> dict[Way, float]:
-        """About what each way that is possible takes."""
-        count = len(changes)
+        """About what each way that is possible takes, on the machine of the constants. How large
+        relations are is not asked for a batch that is over before it would be known."""
+        count, expected = len(changes), self.costs.expected
         costs = {Way.PYTHON: count * _change_s(maintainer.tree)}
+        shortest = min(expected(view.id, way, STATEMENT_S) for way in (Way.DUCKDB, Way.REFILL))
+        if self.wanted is None and expected(view.id, Way.PYTHON, costs[Way.PYTHON]) <= shortest:
+            return costs
         if maintainer.large.sums and maintainer.takes_singly(changes):
             others = set(view.inputs) - {change.relation for change in changes[:1]}
             rows = self._rows(others) if _has_partners(maintainer.tree) else 0
@@ -174,7 +196,10 @@ class Tiers:
             return f"batches: Python: {refused}"
         parts = []
         if maintainer.large.sums:
-            least = STATEMENT_S / max(_change_s(maintainer.tree) - GROUPED_S, 1e-9)
+            expected = self.costs.expected
+            change_s = expected(view.id, Way.PYTHON, _change_s(maintainer.tree))
+            gain_s = change_s - expected(view.id, Way.DUCKDB, GROUPED_S)
+            least = expected(view.id, Way.DUCKDB, STATEMENT_S) / max(gain_s, 1e-9)
             parts.append(f"added up by DuckDB from about {max(CHANGES_MIN, least):.0f} changes on")
         whole = self.refills_from(view, maintainer)
         if whole < math.inf:
@@ -196,27 +221,51 @@ class Tiers:
     ) -> Choice:
         """Record what the changes add; `before` is the state before them, or `reader` where that
         is not needed."""
-        choice = self.choose(view, maintainer, changes, at_end=at_end)
+        choice, started = self.choose(view, maintainer, changes, at_end=at_end), time.perf_counter()
+        refused = self._by_duckdb(choice, view, maintainer, changes, reader, recorder)
+        if refused is not None:
+            seconds = len(changes) * _change_s(maintainer.tree)
+            choice = Choice(Way.PYTHON, f"{_changes(len(changes))}; {refused}", seconds)
+            started = time.perf_counter()
+        if choice.way is Way.PYTHON:
+            after = reader if before is not reader else None
+            maintainer.writes(changes, before, recorder, after=after)
+        if choice.way is not Way.REFILL:  # which notes it itself
+            taken = time.perf_counter() - started
+            self.costs.note(view.id, choice.way, choice.seconds, taken, len(changes))
+        return choice
+
+    def _by_duckdb(
+        self,
+        choice: Choice,
+        view: View,
+        maintainer: Maintainer,
+        changes: Sequence[RowChange],
+        reader: Reader,
+        recorder: Recorder,
+    ) -> str | None:
+        """Record the same by DuckDB, if that was chosen; else, or where it cannot, why not."""
+        if choice.way is Way.REFILL:
+            return self.refill(view, maintainer, reader, recorder, len(changes))
         if choice.way is Way.DUCKDB:
             with self._using() as engine:
                 found = maintainer.large.summed(engine, changes, reader) if engine else CLOSED
-            if not isinstance(found, str):
-                maintainer.write_sums(found, recorder)
-                return choice
-            choice = Choice(Way.PYTHON, f"{_changes(len(changes))}; {found}")
-        elif choice.way is Way.REFILL:
-            refused = self.refill(view, maintainer, reader, recorder)
-            if refused is None:
-                return choice
-            choice = Choice(Way.PYTHON, f"{_changes(len(changes))}; {refused}")
-        after = reader if before is not reader else None
-        maintainer.writes(changes, before, recorder, after=after)
-        return choice
+            if isinstance(found, str):
+                return found
+            maintainer.write_sums(found, recorder)
+        return None
 
     def refill(
-        self, view: View, maintainer: Maintainer, reader: Reader, recorder: Recorder
+        self,
+        view: View,
+        maintainer: Maintainer,
+        reader: Reader,
+        recorder: Recorder,
+        changes: int,
     ) -> str | None:
-        """Record what makes the stored state that of the tables at `reader`; else why not."""
+        """Record what makes the stored state that of the tables at `reader`, which so many changes
+        have made; else why not."""
+        started = time.perf_counter()
         with self._using() as engine:
             found = maintainer.large.whole(engine, reader) if engine else CLOSED
         if isinstance(found, str):
@@ -224,6 +273,8 @@ class Tiers:
         wanted = DerivedRows(Nothing(reader.catalog))
         maintainer.write_sums(found, wanted)
         recorder.additions += differences(reader, view, dict(wanted.writes()))
+        taken = time.perf_counter() - started
+        self.costs.note(view.id, Way.REFILL, self._refill_s(view, maintainer), taken, changes)
         return None
 
 

@@ -121,7 +121,7 @@ def _changes(data: bytes) -> tuple[int, Iterable[PlainChange]]:
     if found is not None:
         return found[0], (found[1:],)
     record = decode_record(data)
-    return record.position, record.changes()
+    return record.position, record.listed()
 
 
 def _merged(nets: Sequence[_Net]) -> _Net:

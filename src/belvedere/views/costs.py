@@ -1,0 +1,60 @@
+"""What the ways to work out a batch really take, against what is expected of them.
+
+What a change or a row is expected to take are seconds of one machine (`views.tiers`). How much
+slower or faster a view goes here is measured with every batch that is large enough to tell, as a
+factor for each view and way; it moves with what comes, so that a noisy moment is forgotten. What
+was never measured is as far from what is expected as the same way of other views, or, where nobody
+has gone it, as all that was measured: as long as only one way is known, the choice is that of the
+constants.
+
+A way that is not taken is not measured either. So its factor goes back, a little with each batch
+for which it was not taken, and it is tried again.
+"""
+
+from __future__ import annotations
+
+import math
+
+from belvedere.views.way import Way
+
+CHANGES_MIN = 500
+"""A batch of fewer changes tells nothing: it is over before it is begun."""
+
+NEW = 0.4
+"""How much a measurement counts beside what is known."""
+
+BACK = 0.03
+"""How far the factor of a way that was not taken goes back each time."""
+
+FACTOR_MAX = 30.0
+
+
+class Costs:
+    """Factors of views and ways, of ways, and of everything."""
+
+    def __init__(self) -> None:
+        self._factors: dict[tuple[int, Way] | Way | None, float] = {}
+
+    def expected(self, view: int, way: Way, seconds: float) -> float:
+        """What is here expected of what takes so many seconds elsewhere."""
+        known = self._factors
+        return seconds * known.get((view, way), self._general(way))
+
+    def note(self, view: int, way: Way, seconds: float, taken_s: float, changes: float) -> None:
+        """A batch of so many changes, of which so many seconds were expected, took `taken_s`."""
+        if changes < CHANGES_MIN or not 0 < seconds < math.inf:
+            return
+        found = min(max(taken_s / seconds, 1 / FACTOR_MAX), FACTOR_MAX)
+        for key in ((view, way), way, None):
+            known = self._factors.get(key)
+            self._factors[key] = found if known is None else known + NEW * (found - known)
+
+    def passed_over(self, view: int, way: Way) -> None:
+        """A batch could have gone this way, and did not."""
+        known = self._factors.get((view, way))
+        if known is not None:
+            self._factors[view, way] = known + BACK * (self._general(way) - known)
+
+    def _general(self, way: Way) -> float:
+        known = self._factors
+        return known.get(way, known.get(None, 1.0))
