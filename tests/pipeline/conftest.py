@@ -17,6 +17,8 @@ from belvedere.interfaces.dbapi import Connection
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
+    from tests.pipeline.spark_faults import Owner
+
 CORES = 2
 
 
@@ -40,6 +42,17 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     }
     with session(f"local[{CORES}]", "belvedere tests", settings) as made:
         yield made
+
+
+@pytest.fixture(scope="module")
+def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owner]:
+    """A process that has a store open, to be killed and started again."""
+    from tests.pipeline.spark_faults import Owner
+
+    made = Owner(tmp_path_factory.mktemp("faults") / "faults.db")
+    made.start()
+    yield made
+    made.kill()
 
 
 @pytest.fixture

@@ -35,15 +35,12 @@ from pyspark.sql import SparkSession
 from belvedere.benchmarks.executors import executor_processes, kill_executor
 from belvedere.errors import Error
 from belvedere.pipeline import maintain
-from belvedere.pipeline.inputs import Definitions
 from belvedere.pipeline.maintain import Applied
 from belvedere.pipeline.session import session
 from belvedere.pipeline.store import Store
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
+from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_faults import VIEWS, Owner, bag, environment, write_some
 
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
 DEADLINE_S = 1800.0
 RECORDS = 40
 TASKS = 4

@@ -28,13 +28,18 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import belvedere
 from belvedere import failpoints
 from belvedere.errors import Error
 from belvedere.pipeline.store import Store
 from belvedere.remote.client import is_reachable
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DEADLINE_S = 600.0
 PROGRAM = "tests.pipeline.spark_faults"
@@ -200,28 +205,40 @@ def bag(store: Store, sql: str) -> Counter[tuple[object, ...]]:
 # -- the driver ------------------------------------------------------------------------------------
 
 
+Job = Callable[["SparkSession"], Iterable[str]]
+"""One job of a driver, and what there is to say of it when it is done."""
+
+
 def drive(directory: str) -> None:
-    """In a process of its own: runs a job for each line on its input, armed as the line says."""
+    """In a process of its own: maintains views, once for each line on its input."""
     from belvedere.pipeline import maintain  # heavy
-    from belvedere.pipeline.inputs import Definitions
-    from belvedere.pipeline.session import session
-    from belvedere.session.expressions import compile_table_expression
-    from belvedere.session.views import bind_definition
+    from tests.pipeline.definitions import DEFINITIONS
 
     maintain.SMALL_CHANGES = 0  # two tasks and an exchange, however little there is
-    definitions = Definitions(bind_definition, compile_table_expression)
+
+    def job(spark: SparkSession) -> Iterable[str]:
+        maintain.run(spark, Store.of(directory), [], DEFINITIONS, once=True)
+        return ()
+
+    serve(job, DRIVER, WORKER)
+
+
+def serve(job: Job, drivers: Sequence[str], workers: Sequence[str]) -> None:
+    """Run a job for each line on the input, armed as the line says: to die at a point of the
+    driver's own, or to have a worker die."""
+    from belvedere.pipeline.session import session  # heavy
+
     with session("local[2]") as spark:
         print("ready", flush=True)
         for line in sys.stdin:
             point = line.strip()
             failpoints.disarm()
-            if point in DRIVER:
+            if point in drivers:
                 failpoints.arm(point, "kill", at=1)
-            armed = f"{point}=kill@1" if point in WORKER else ""
+            armed = f"{point}=kill@1" if point in workers else ""
             spark.sparkContext.environment["BELVEDERE_FAILPOINTS"] = armed
             try:
-                maintain.run(spark, Store.of(directory), [], definitions, once=True)
-                print("done", flush=True)
+                print("done", *job(spark), flush=True)
             except Error as error:
                 print("failed:", str(error).replace("\n", "; "), flush=True)
 
@@ -261,28 +278,42 @@ def command(directory: Path, armed: str = "") -> int:
 # -- kills -----------------------------------------------------------------------------------------
 
 
+Trial = Callable[[Owner, "Driver", Store, str], list[str]]
+"""Has something die at a point, and says what was wrong then or after it."""
+
+
 def run(kills: int, seed: int, points: list[str]) -> int:
     rng = random.Random(f"spark faults {seed}")
+
+    def trial(owner: Owner, driver: Driver, store: Store, point: str) -> list[str]:
+        write_some(store, rng)
+        found = killed(owner, driver, point)
+        write_some(store, rng, 3)
+        return found + recovered(store, driver, point)
+
+    wrong = tried(kills, points, trial)
+    print(f"{kills} kills, {wrong} with differences (seed {seed})")
+    return 1 if wrong else 0
+
+
+def tried(kills: int, points: list[str], trial: Trial, program: str = PROGRAM) -> int:
+    """How many of the trials found something wrong."""
     wrong = 0
     with tempfile.TemporaryDirectory() as directory:
         owner = Owner(Path(directory) / "faults.db")
-        driver = Driver(owner.directory)
+        driver = Driver(owner.directory, program)
         owner.start()
         store = Store.of(str(owner.directory))
         try:
             for number in range(kills):
                 point = points[number % len(points)]
-                write_some(store, rng)
-                found = killed(owner, driver, point)
-                write_some(store, rng, 3)
-                found += recovered(store, driver, point)
+                found = trial(owner, driver, store, point)
                 wrong += bool(found)
                 print(f"kill {number + 1} at {point}: {'; '.join(found) or 'ok'}", flush=True)
         finally:
             driver.kill()
             owner.kill()
-    print(f"{kills} kills, {wrong} with differences (seed {seed})")
-    return 1 if wrong else 0
+    return wrong
 
 
 def killed(owner: Owner, driver: Driver, point: str) -> list[str]:

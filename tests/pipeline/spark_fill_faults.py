@@ -18,15 +18,14 @@ from __future__ import annotations
 
 import argparse
 import random
-import sys
-import tempfile
 import threading
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from belvedere import failpoints
-from belvedere.errors import Error
 from belvedere.pipeline.store import Store
-from tests.pipeline.spark_faults import Driver, Owner, bag, write_some
+from tests.pipeline.spark_faults import Driver, Owner, bag, serve, tried, write_some
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 DRIVER = ("fill.begun", "fill.made", "fill.recorded", "fill.finished")
 WORKER = ("fill.task", "fill.before_file", "fill.after_file")
@@ -53,28 +52,15 @@ MOMENT_S_MAX = 3.0
 
 
 def drive(directory: str) -> None:
-    """In a process of its own: a backfill for each line on its input, armed as the line says."""
+    """In a process of its own: a backfill for each line on its input."""
     from belvedere.pipeline import backfill  # heavy
-    from belvedere.pipeline.inputs import Definitions
-    from belvedere.pipeline.session import session
-    from belvedere.session.expressions import compile_table_expression
-    from belvedere.session.views import bind_definition
+    from tests.pipeline.definitions import DEFINITIONS
 
-    definitions = Definitions(bind_definition, compile_table_expression)
-    with session("local[2]") as spark:
-        print("ready", flush=True)
-        for line in sys.stdin:
-            point = line.strip()
-            failpoints.disarm()
-            if point in DRIVER:
-                failpoints.arm(point, "kill", at=1)
-            armed = f"{point}=kill@1" if point in WORKER else ""
-            spark.sparkContext.environment["BELVEDERE_FAILPOINTS"] = armed
-            try:
-                done = list(backfill.run(spark, Store.of(directory), list(FILLED), definitions))
-                print("done", *(f"{one.view}={one.snapshot}" for one in done), flush=True)
-            except Error as error:
-                print("failed:", str(error).replace("\n", "; "), flush=True)
+    def job(spark: SparkSession) -> list[str]:
+        done = backfill.run(spark, Store.of(directory), list(FILLED), DEFINITIONS)
+        return [f"{one.view}={one.snapshot}" for one in done]
+
+    serve(job, DRIVER, WORKER)
 
 
 def create(store: Store) -> None:
@@ -140,30 +126,22 @@ def killed(owner: Owner, driver: Driver, point: str, rng: random.Random) -> list
 
 
 def run(kills: int, seed: int, points: list[str]) -> int:
-    rng, failed = random.Random(f"spark fill faults {seed}"), 0
-    with tempfile.TemporaryDirectory() as directory:
-        owner = Owner(Path(directory) / "faults.db")
-        driver = Driver(owner.directory, "tests.pipeline.spark_fill_faults")
-        owner.start()
-        store = Store.of(str(owner.directory))
-        try:
-            for number in range(kills):
-                point = points[number % len(points)]
-                write_some(store, rng)
-                create(store)
-                found = killed(owner, driver, point, rng)
-                before = store.position()
-                write_more(store, rng)
-                said = driver.run()
-                found += [] if said.startswith("done") else [f"the job after it: {said}"]
-                found += wrong(store)
-                found += made_again(store, said, before) if point in RECORDED else []
-                failed += bool(found)
-                print(f"kill {number + 1} at {point}: {'; '.join(found) or 'ok'}", flush=True)
-                drop(store)
-        finally:
-            driver.kill()
-            owner.kill()
+    rng = random.Random(f"spark fill faults {seed}")
+
+    def trial(owner: Owner, driver: Driver, store: Store, point: str) -> list[str]:
+        write_some(store, rng)
+        create(store)
+        found = killed(owner, driver, point, rng)
+        before = store.position()
+        write_more(store, rng)
+        said = driver.run()
+        found += [] if said.startswith("done") else [f"the job after it: {said}"]
+        found += wrong(store)
+        found += made_again(store, said, before) if point in RECORDED else []
+        drop(store)
+        return found
+
+    failed = tried(kills, points, trial, "tests.pipeline.spark_fill_faults")
     print(f"{kills} kills while filling, {failed} with differences (seed {seed})")
     return 1 if failed else 0
 

@@ -23,11 +23,9 @@ from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.interfaces import stores
 from belvedere.pipeline import maintain, verify
-from belvedere.pipeline.inputs import Definitions
 from belvedere.pipeline.store import Store
-from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
-from belvedere.session.views import bind_definition
+from tests.pipeline.definitions import DEFINITIONS
 from tests.properties.views.cases import random_case
 from tests.properties.views.histories import Case
 from tests.properties.views.law import stored_state
@@ -35,7 +33,6 @@ from tests.properties.views.law import stored_state
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
 STEPS_PER_BATCH = 3
 PREFIX_BYTES = 5
 KINDS = {

@@ -14,18 +14,16 @@ from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection, OperationalError
 from belvedere.pipeline import backfill, verify
 from belvedere.pipeline.checkpoint import work_directory
-from belvedere.pipeline.inputs import Definitions, encoded_catalog
+from belvedere.pipeline.inputs import encoded_catalog
 from belvedere.pipeline.ready import ready
 from belvedere.pipeline.store import Store
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
+from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_laws import PREFIX_BYTES
 from tests.properties.views.law import stored_state
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
 VIEWS = {
     "totals": "SELECT kind, count(*) AS n, sum(price) AS total, avg(weight) AS w FROM items"
     " GROUP BY kind",

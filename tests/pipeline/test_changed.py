@@ -16,13 +16,11 @@ from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline.additions import Sums, recorded
 from belvedere.pipeline.changed import ChangedSums, linear_view
 from belvedere.pipeline.deltas import Deltas
-from belvedere.pipeline.inputs import Definitions, encoded_catalog
+from belvedere.pipeline.inputs import encoded_catalog
 from belvedere.pipeline.ready import ready
 from belvedere.pipeline.store import Store
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
+from tests.pipeline.definitions import DEFINITIONS
 
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
 TABLE = """
 CREATE TABLE t (
     id bigint PRIMARY KEY, small smallint, word text, flag boolean, big bigint,

@@ -14,17 +14,15 @@ from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import deltas
 from belvedere.pipeline.additions import Sums
 from belvedere.pipeline.checkpoint import checkpoint
-from belvedere.pipeline.inputs import Definitions, decoded_catalog, encoded_catalog
+from belvedere.pipeline.inputs import decoded_catalog, encoded_catalog
 from belvedere.pipeline.logged import ReadChanges
 from belvedere.pipeline.store import Store
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
 from belvedere.types import BIGINT
+from tests.pipeline.definitions import DEFINITIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
 LOWERED = {
     "joined": "SELECT i.id, k.name FROM items i JOIN kinds k ON k.id = i.kind WHERE i.price > 2",
     "summed": "SELECT k.name, count(*) AS n, sum(i.price) AS p, sum(i.weight) AS w, variance(i.id)"
@@ -102,7 +100,7 @@ def test_every_operator_adds_what_the_engine_adds(
     shop_views.execute("UPDATE items SET kind = 0, price = 1, weight = 7")
     inputs = deltas.Inputs(spark, store, start, end, wanted, objects, DEFINITIONS, 2)
     changes = deltas.changes_of(inputs, share=True)
-    with checkpoint(store, "test") as copy:
+    with checkpoint(store) as copy:
         assert copy.position > end
         by_engine = sums(deltas.build(inputs._replace(checkpoint=copy)).toArrow())
         lowered = inputs._replace(checkpoint=copy, columns=True)

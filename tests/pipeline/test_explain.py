@@ -10,15 +10,11 @@ import pytest
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import explain
-from belvedere.pipeline.inputs import Definitions
 from belvedere.pipeline.store import Store
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
+from tests.pipeline.definitions import DEFINITIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
 
 
 @pytest.fixture

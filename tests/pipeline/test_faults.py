@@ -15,25 +15,13 @@ import pytest
 from belvedere import failpoints
 from belvedere.errors import Error, Unavailable
 from belvedere.pipeline import maintain
-from belvedere.pipeline.inputs import Definitions
 from belvedere.pipeline.maintain import Maintainer
 from belvedere.pipeline.store import Store
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
+from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_faults import DRIVER, WORKER, Owner, differences, write_some
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
-
-
-@pytest.fixture(scope="module")
-def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owner]:
-    made = Owner(tmp_path_factory.mktemp("faults") / "faults.db")
-    made.start()
-    yield made
-    made.kill()
 
 
 @pytest.fixture(autouse=True)

@@ -19,10 +19,8 @@ from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import backfill
 from belvedere.pipeline.backfill import Filled
 from belvedere.pipeline.checkpoint import work_directory
-from belvedere.pipeline.inputs import Definitions
 from belvedere.pipeline.store import Store
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
+from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_faults import Owner, write_some
 from tests.pipeline.spark_fill_faults import (
     DRIVER,
@@ -36,16 +34,6 @@ from tests.pipeline.spark_fill_faults import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
-
-
-@pytest.fixture(scope="module")
-def owner(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Owner]:
-    made = Owner(tmp_path_factory.mktemp("fills") / "faults.db")
-    made.start()
-    yield made
-    made.kill()
 
 
 @pytest.fixture(autouse=True)

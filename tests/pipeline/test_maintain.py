@@ -12,18 +12,15 @@ import belvedere
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import maintain
-from belvedere.pipeline.inputs import Definitions
 from belvedere.pipeline.maintain import Applied, Maintainer
 from belvedere.pipeline.store import Store
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
 from belvedere.views import deferred
 from belvedere.views.claim import Claim
+from tests.pipeline.definitions import DEFINITIONS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
 VIEWS = {
     "per_kind": "SELECT kind, count(*) AS n, sum(price) AS total FROM items GROUP BY kind",
     "joined": "SELECT i.id, k.name FROM items i JOIN kinds k ON k.id = i.kind WHERE i.price > 2",

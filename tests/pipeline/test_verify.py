@@ -13,17 +13,13 @@ from belvedere.errors import InvalidInput
 from belvedere.interfaces import stores
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import verify
-from belvedere.pipeline.inputs import Definitions
 from belvedere.pipeline.store import Store
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
 from belvedere.views import deferred
+from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_laws import wait_for_groups
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-DEFINITIONS = Definitions(bind_definition, compile_table_expression)
 
 
 @pytest.fixture

@@ -31,7 +31,7 @@ from belvedere.execution.spark.frames import Frames
 from belvedere.execution.spark.lower import Lowering
 from belvedere.pipeline.bulk import Source
 from belvedere.pipeline.changed import linear_view
-from belvedere.pipeline.checkpoint import Checkpoint, checkpoint_at
+from belvedere.pipeline.checkpoint import Checkpoint, checkpoint_at, remove_leftovers
 from belvedere.pipeline.fill_files import FILES, SortedFiles, TotalsFile
 from belvedere.pipeline.fill_job import Files, Job, begun, left_behind, record
 from belvedere.pipeline.inputs import (
@@ -85,6 +85,7 @@ def run(
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Filled]:
     """Fill these views; each is given when it can be read."""
+    remove_leftovers(store)
     parts = partitions or spark.sparkContext.defaultParallelism
     views = _wanted(store, names)
     with left_behind(store) as jobs:

@@ -12,23 +12,21 @@ for it. Who is right is decided by the store (`fill_known`), which has the water
 
 from __future__ import annotations
 
-import fcntl
 import json
 import os
-import secrets
 import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, NamedTuple
+from typing import NamedTuple
 
 from belvedere.errors import Unavailable
 from belvedere.kv.files import sync_directory
-from belvedere.pipeline.checkpoint import work_directory
+from belvedere.pipeline.checkpoint import dead_jobs, job_directory
 from belvedere.pipeline.store import Store
 
-_LOCK, _MADE, _PREFIX = "lock", "made", "backfill-"
+_MADE, _PREFIX = "made", "backfill-"
 
 
 class Files(NamedTuple):
@@ -71,14 +69,10 @@ class Job:
 def begun(store: Store) -> Iterator[Path]:
     """The directory of a new job. Gone at the end, unless all was made and something waits for
     it."""
-    directory = work_directory(store) / f"{_PREFIX}{secrets.token_hex(8)}"
-    directory.mkdir()
-    lock = _locked(directory)
-    assert lock is not None, "nobody else knows it"
-    try:
-        yield directory
-    finally:
-        with lock:
+    with job_directory(store, _PREFIX) as directory:
+        try:
+            yield directory
+        finally:
             job = _read(directory)
             if job is None or not job.is_waited_for(store):
                 shutil.rmtree(directory, ignore_errors=True)
@@ -107,18 +101,13 @@ def record(store: Store, directory: Path, position: int, files: Mapping[int, Fil
 def left_behind(store: Store) -> Iterator[list[Job]]:
     """What jobs that are gone have made. At the end, all that nothing waits for any more is
     removed."""
-    found: list[tuple[Path, IO[str]]] = []
-    for directory in sorted(work_directory(store).glob(f"{_PREFIX}*")):
-        lock = _locked(directory)
-        if lock is not None:  # else its driver lives
-            found.append((directory, lock))
-    jobs = [job for directory, _ in found if (job := _read(directory)) is not None]
-    try:
-        yield jobs
-    finally:
-        waited_for = {job.directory for job in jobs if job.is_waited_for(store)}
-        for directory, lock in found:
-            with lock:
+    with dead_jobs(store, _PREFIX) as found:
+        jobs = [job for directory in found if (job := _read(directory)) is not None]
+        try:
+            yield jobs
+        finally:
+            waited_for = {job.directory for job in jobs if job.is_waited_for(store)}
+            for directory in found:
                 if directory not in waited_for:
                     shutil.rmtree(directory, ignore_errors=True)
 
@@ -131,14 +120,3 @@ def _read(directory: Path) -> Job | None:
     made = json.loads(path.read_text())
     files = {int(view): Files(tuple(names), rows) for view, (names, rows) in made["views"].items()}
     return Job(directory, made["position"], files, (made["store"], made["incarnation"]))
-
-
-def _locked(directory: Path) -> IO[str] | None:
-    """The lock of a job, which ends with its process, however it ends; None: it lives."""
-    file = (directory / _LOCK).open("a")
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        file.close()
-        return None
-    return file

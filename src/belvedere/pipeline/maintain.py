@@ -96,7 +96,7 @@ class Maintainer:
     def take(self, names: Sequence[str]) -> None:
         """Claim the groups of these views, all deferred groups without names. Nothing stays
         claimed when one is refused."""
-        remove_leftovers(self.store, _safe(self.owner))
+        remove_leftovers(self.store)
         wanted = self._groups(names)
         self._gather(wanted)
         try:
@@ -214,6 +214,9 @@ class Maintainer:
         finally:
             self.store.release(lease)
         members = next(g["views"] for g in self.store.ask("groups") if g["group"] == claim.group)
+        if not members or claim.start == claim.end:
+            return _table([])
+        small = self._is_small(claim)
         inputs = deltas.Inputs(
             self.spark,
             self.store,
@@ -222,11 +225,9 @@ class Maintainer:
             tuple(members),
             objects,
             self.definitions,
-            self._task_count(claim),
+            1 if small else self.tasks,
         )
-        if not members or claim.start == claim.end:
-            return _table([])
-        if inputs.tasks == 1:
+        if small:
             return self._made(inputs)
         try:
             return self._made(inputs._replace(columns=True))
@@ -237,12 +238,11 @@ class Maintainer:
         linear = deltas.linear_views(inputs)
         if not deltas.needs_state(inputs, linear):
             return _collected(inputs, linear)
-        with checkpoint(self.store, _safe(self.owner)) as copy:
+        with checkpoint(self.store) as copy:
             return _collected(inputs._replace(checkpoint=copy), linear)
 
-    def _task_count(self, claim: Claim) -> int:
-        small = SMALL_CHANGES and self.store.reach(claim.start, SMALL_CHANGES) >= claim.end
-        return 1 if small else self.tasks
+    def _is_small(self, claim: Claim) -> bool:
+        return SMALL_CHANGES > 0 and self.store.reach(claim.start, SMALL_CHANGES) >= claim.end
 
 
 def _collected(inputs: deltas.Inputs, linear: frozenset[int]) -> pa.Table:
@@ -258,10 +258,6 @@ def _collected(inputs: deltas.Inputs, linear: frozenset[int]) -> pa.Table:
 def _table(rows: list[tuple[bytes, bytes]]) -> pa.Table:
     keys, values = zip(*rows) if rows else ((), ())
     return pa.table({"key": pa.array(keys, pa.binary()), "value": pa.array(values, pa.binary())})
-
-
-def _safe(owner: str) -> str:
-    return "".join(c if c.isalnum() else "-" for c in owner)
 
 
 # -- the stream ------------------------------------------------------------------------------------

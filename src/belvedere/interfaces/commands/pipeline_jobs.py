@@ -7,7 +7,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -15,6 +15,9 @@ from belvedere.interfaces.commands.job import MASTER, Database, Master, job, sai
 from belvedere.pipeline.session import require_spark
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.views import bind_definition
+
+if TYPE_CHECKING:
+    from belvedere.pipeline.inputs import Definitions
 
 Views = Annotated[list[str], typer.Argument(help="materialized views, with or without schema")]
 
@@ -25,20 +28,31 @@ def register(app: typer.Typer) -> None:
         app.command()(command)
 
 
+@contextmanager
+def _spark_job() -> Iterator[None]:
+    """Refused plainly without Spark; what fails is said plainly too."""
+    with said_plainly():
+        require_spark()
+        yield
+
+
+def _definitions() -> Definitions:
+    from belvedere.pipeline.inputs import Definitions  # heavy
+
+    return Definitions(bind_definition, compile_table_expression)
+
+
 def backfill(
     views: Views,
     database: Annotated[str, Database],
     master: Annotated[str, Master] = MASTER,
 ) -> None:
     """Fill views made WITH (backfill = 'later'): many views, one scan of each base table."""
-    with said_plainly():
-        require_spark()
+    with _spark_job():
         from belvedere.pipeline import backfill as filling  # heavy
-        from belvedere.pipeline.inputs import Definitions  # heavy
 
-        definitions = Definitions(bind_definition, compile_table_expression)
         with job(database, master, "backfill") as (spark, store):
-            done = list(filling.run(spark, store, views, definitions))
+            done = list(filling.run(spark, store, views, _definitions()))
         heads = ("view", "rows", "files", "snapshot", "position")
         show("backfill", heads, done)
 
@@ -57,10 +71,8 @@ def maintain(
 ) -> None:
     """Bring deferred views forward by Structured Streaming. Naming a view takes its whole group;
     the worker of the store's owner goes on when this ends."""
-    with said_plainly():
-        require_spark()
+    with _spark_job():
         from belvedere.pipeline import maintain as following  # heavy
-        from belvedere.pipeline.inputs import Definitions  # heavy
 
         applied: list[following.Applied] = []
         with _signalled() as stop, job(database, master, "maintain") as (spark, store):
@@ -68,7 +80,7 @@ def maintain(
                 spark,
                 store,
                 views or [],
-                Definitions(bind_definition, compile_table_expression),
+                _definitions(),
                 once=once,
                 trigger=trigger,
                 directory=checkpoint,
@@ -104,14 +116,11 @@ def verify(
     master: Annotated[str, Master] = MASTER,
 ) -> None:
     """Recompute views in Spark and compare them row by row; exit code 1 on a difference."""
-    with said_plainly():
-        require_spark()
+    with _spark_job():
         from belvedere.pipeline import verify as verifying  # heavy
-        from belvedere.pipeline.inputs import Definitions  # heavy
 
-        definitions = Definitions(bind_definition, compile_table_expression)
         with job(database, master, "verify") as (spark, store):
-            found = list(verifying.run(spark, store, views, definitions, position=position))
+            found = list(verifying.run(spark, store, views, _definitions(), position=position))
         heads = ("view", "position", "rows", "missing", "unexpected", "ok")
         show(
             "verify",
@@ -132,12 +141,9 @@ def explain(
     master: Annotated[str, Master] = MASTER,
 ) -> None:
     """Say of every operator of these jobs whether it is Spark's own or ours, and why."""
-    with said_plainly():
-        require_spark()
+    with _spark_job():
         from belvedere.pipeline import explain as explaining  # heavy
-        from belvedere.pipeline.inputs import Definitions  # heavy
 
-        definitions = Definitions(bind_definition, compile_table_expression)
         with job(database, master, "explain") as (spark, store):
-            lines = list(explaining.run(spark, store, views, definitions))
+            lines = list(explaining.run(spark, store, views, _definitions()))
         print("\n".join(lines))

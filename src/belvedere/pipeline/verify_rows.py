@@ -1,0 +1,153 @@
+"""In the tasks of a verification: rows as text that is the same where the rows are equal.
+
+Recomputed rows come as carried columns (`Texts`), stored ones as keys and values of the view's
+state, which its reading plan turns into rows (`RowsOf`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+
+from belvedere.catalog.relation import compiled_view
+from belvedere.errors import Error
+from belvedere.execution.direct.compile import compile_plan
+from belvedere.execution.direct.context import row_keys
+from belvedere.execution.direct.dependence import walk
+from belvedere.execution.spark.frames import leaf_number
+from belvedere.execution.spark.operators import Failed, bare_run
+from belvedere.execution.spark.types import to_values
+from belvedere.pipeline.inputs import Batches, decoded_catalog, numbers
+from belvedere.pipeline.store import Lease, Store
+from belvedere.plan import nodes as n
+from belvedere.plan import transform
+from belvedere.plan.fields import Field, Fields
+from belvedere.plan.functions.function import Environment
+from belvedere.types import Row, SqlType
+from belvedere.views.source import ENVIRONMENT
+
+ROWS = "row string"
+
+
+def row_by_row(plan: n.Node) -> bool:
+    """Whether every stored row gives its rows of the view by itself."""
+    for item, _ in walk(plan, 0):
+        if isinstance(item, n.Limit | n.SetOperation | n.Aggregate):
+            return False
+        if isinstance(item, n.Join) and not item.lateral:
+            return False  # rows side by side
+    return True
+
+
+@dataclass(frozen=True, slots=True)
+class StoredState:
+    """In a task: keys and values of a part of a view's stored state."""
+
+    store: Store
+    lease: Lease
+    view: int
+    parts: tuple[tuple[tuple[bytes, bytes], ...], ...]
+
+    def __call__(self, batches: Batches) -> Batches:
+        for number in numbers(batches):
+            for start, end in self.parts[number] if number < len(self.parts) else ():
+                arguments = {"view": self.view, **self.lease.arguments()}
+                yield from self.store.fetch("state", start=start, end=end, **arguments)
+
+
+@dataclass(frozen=True, slots=True)
+class RowsOf:
+    """In a task: the view's rows from stored values, all at once, as text."""
+
+    view: int
+    objects: tuple[bytes, ...]
+    plan: n.Node
+    environment: Environment = field(default=ENVIRONMENT)
+
+    def __call__(self, batches: Batches) -> Batches:
+        catalog = decoded_catalog(self.objects)
+        stored = compiled_view(catalog, self.view)
+        decode = stored.layout.projector(_state_slots(self.plan))
+        given = n.Changes(leaf_number(0), "state", (), _state(self.plan).fields)
+        rows_of = compile_plan(catalog, _over(self.plan, given))
+        text = texts_of(self.plan.fields)
+        run_ = bare_run(self.environment)
+        values = (value for batch in batches for value in batch.column("value").to_pylist())
+        run_.deltas = {leaf_number(0): [decode(value) for value in values]}
+        yield _text_batch([text(row) for row in rows_of(run_)])
+
+
+@dataclass(frozen=True, slots=True)
+class ReadRows:
+    """In a task: the view's rows from a part of its stored state."""
+
+    read: StoredState
+    rows: RowsOf
+
+    def __call__(self, batches: Batches) -> Batches:
+        try:
+            yield from self.rows(self.read(batches))
+        except Error as error:
+            raise Failed(error) from None
+
+
+def _state(plan: n.Node) -> n.Scan:
+    return next(one for one in transform.walk(plan) if isinstance(one, n.Scan))
+
+
+def _state_slots(plan: n.Node) -> tuple[int, ...]:
+    return _state(plan).slots
+
+
+def _over(plan: n.Node, leaf: n.Node) -> n.Node:
+    if isinstance(plan, n.Scan):
+        return leaf
+    return transform.rebuild_inputs(plan, lambda one: _over(one, leaf))
+
+
+# -- rows as text ----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Texts:
+    """In a task: carried rows as text that is the same where the rows are equal."""
+
+    types: tuple[SqlType, ...]
+    names: tuple[str, ...]
+    fields: Fields
+
+    def __call__(self, batches: Batches) -> Batches:
+        text = texts_of(self.fields)
+        for batch in batches:
+            columns = [
+                to_values(batch.column(name), one) for name, one in zip(self.names, self.types)
+            ]
+            rows: Iterator[Row] = zip(*columns) if columns else iter([()] * batch.num_rows)
+            yield _text_batch([text(row) for row in rows])
+
+
+def texts_of(fields: Fields) -> Callable[[Row], str]:
+    key = row_keys(tuple(Field(one.name, one.type) for one in fields))
+    return lambda row: ", ".join(map(_text, key(row)))
+
+
+def _text(value: Any) -> str:
+    match value:
+        case None:
+            return "NULL"
+        case bool():
+            return str(value)
+        case Decimal():
+            return f"{value.normalize():f}" if value.is_finite() and value else str(value + 0)
+        case float():
+            return repr(value + 0.0)
+        case _:
+            return repr(value)
+
+
+def _text_batch(rows: list[str]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays([pa.array(rows, pa.utf8())], names=["row"])
