@@ -99,12 +99,13 @@ def _followed(bench: Bench, what: str, query: str, goal: int) -> None:
     floor = sorted(floors[2:])[len(floors[2:]) // 2] * 1000
     bench.report.add(Figure(f"{what}: a batch of one change", floor, "ms", "<= 400 value"))
     changes = max(bench.rows // 10, 1000)
-    for start in range(0, changes, 5_000):
-        bench.connection.execute(
-            "UPDATE orders SET total = total + 1 WHERE id >= ? AND id < ?",
-            (start, min(start + 5_000, changes)),
-        )
-    spent = _timed(job.step)
+    for many in (changes // 4, changes):  # the first to warm up
+        for start in range(0, many, 5_000):
+            bench.connection.execute(
+                "UPDATE orders SET total = total + 1 WHERE id >= ? AND id < ?",
+                (start, min(start + 5_000, many)),
+            )
+        spent = _timed(job.step)
     rate = changes / spent
     bench.report.add(Figure(f"{what}: changes applied", rate, "changes/s", f">= {goal} value"))
     job.release()

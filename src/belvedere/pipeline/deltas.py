@@ -112,7 +112,7 @@ def build(
         stretch = (inputs.store, inputs.start, inputs.end)
         step = Deltas(*stretch, *views, inputs.tasks, inputs.checkpoint)
         added.append(started.mapInArrow(step, SCHEMA))
-    if added and inputs.tasks > 1:
+    if added and (inputs.tasks > 1 or inputs.columns):
         exchanged = reduce(DataFrame.union, added).repartition(inputs.tasks, f.col("key"))
         added = [exchanged.mapInArrow(summed_in_task, SCHEMA)]
     parts = [*added, *whole] or [inputs.spark.createDataFrame([], SCHEMA)]
