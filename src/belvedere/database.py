@@ -43,7 +43,9 @@ from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
-from belvedere.views.build import fill_index, gone_on_with, unfinished
+from belvedere.views.backfill import Build
+from belvedere.views.build import STAGED, fill_index, gone_on_with, unfinished
+from belvedere.views.builders import TAKEN_OVER, built_by_others, taken_over
 from belvedere.views.cells import cell_participants, fill_on_cells
 from belvedere.views.fill_place import listed_range
 from belvedere.views.host import ViewHost
@@ -77,6 +79,9 @@ class Database(ViewHost):
         self.keeper = Keeper(bind, self._index_participants)
         self.view_errors: dict[int, Error] = {}
         self._worker: Worker | None = None
+        self._adopting: threading.Thread | None = None
+        self._closing = threading.Lock()
+        self._closed = False
         self.engine = self._engine(opened, clock_us, random)
         self.commits = self.engine.commits
         self.log = self.engine.log
@@ -86,8 +91,6 @@ class Database(ViewHost):
         # What makes a transaction id unique: a count from a random start, which never wraps.
         self._suffixes = map(_SUFFIX.pack, itertools.count(int.from_bytes(random(8)) >> 1))
         self.swaps = self.engine.swaps(self.locks, self._suffixes)
-        self._closing = threading.Lock()
-        self._closed = False
 
     @staticmethod
     def open(
@@ -234,12 +237,25 @@ class Database(ViewHost):
             if not isinstance(item, Index | View) or item.state is not State.BUILDING:
                 return
             self._fill(item)
-            self.change_schema(lambda edit: edit.set_state(id_, State.READY))
-        except BaseException:
-            self._drop_unfinished(made)
+            self.change_schema(lambda edit: self._let_be_read(edit, id_))
+        except BaseException as error:
+            if not (isinstance(error, Unavailable) and error.message == TAKEN_OVER):
+                self._drop_unfinished(made)
             raise
 
+    @staticmethod
+    def _let_be_read(edit: Edit, id_: int) -> None:
+        item = edit.catalog.get(id_)
+        if not isinstance(item, Index | View) or item.state is not State.BUILDING:
+            raise Unavailable(TAKEN_OVER, sqlstate="55006")
+        edit.set_state(id_, State.READY)
+
     def _drop_unfinished(self, ids: list[int]) -> None:
+        if isinstance(self.commits, RowCommit):
+            with self.begin(at_least=self.position) as reader:
+                if built_by_others(reader, ids, self.commits.node.id):
+                    return
+
         def drop(edit: Edit) -> None:
             for id_ in ids:
                 item = edit.catalog.get(id_)
@@ -252,6 +268,47 @@ class Database(ViewHost):
         if not self.row_atomic:
             for id_ in ids:
                 self.engine.erase(*listed_range(id_))
+
+    def _tend(self) -> None:
+        """Adopt builds in a thread of its own, so that this node beats on meanwhile."""
+        if self._closed:
+            return
+        if self._adopting is None or not self._adopting.is_alive():
+            self._adopting = threading.Thread(
+                target=self._adopt_by_itself, name="belvedere builds", daemon=True
+            )
+            self._adopting.start()
+
+    def _adopt_by_itself(self) -> None:
+        assert isinstance(self.commits, RowCommit)
+        try:
+            with self.watched(Build(check=self._require_open)):
+                self.adopt_builds()
+        except Error:
+            # What failed is taken away, or left to the next try, here or on another node.
+            self.commits.node.counts["adoptions failed"] += 1
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise Unavailable("the database is closed", sqlstate="08003")
+
+    def adopt_builds(self) -> int:
+        """On a row-atomic store: finish, or take away, what nodes that died were building. Returns
+        how many indexes and views that were. A node calls it by itself from time to time."""
+        if not isinstance(self.commits, RowCommit):
+            return 0
+        with self.begin(at_least=self.position) as reader:
+            taken = taken_over(self.commits, reader.catalog, reader)
+        kept = [
+            item
+            for item in gone_on_with(taken, every=self.config.resume_builds)
+            if not isinstance(item, View) or STAGED not in item.options
+        ]
+        if len(kept) < len(taken):
+            self._drop_unfinished([item.id for item in taken if item not in kept])
+        for item in kept:
+            self._finish(item.id, [one.id for one in kept if one.version == item.version])
+        return len(taken)
 
     def table(self, name: str, schema: str = "public") -> CompiledTable:
         catalog = self.catalog
@@ -343,8 +400,14 @@ class Database(ViewHost):
             if self._closed:
                 return
             self._closed = True
-        worker = self._worker
-        self.engine.close(worker.join if worker is not None else lambda: None)
+        self.engine.close(self._join)
+
+    def _join(self) -> None:
+        """Wait for the threads that use the store."""
+        if self._worker is not None:
+            self._worker.join()
+        if self._adopting is not None:
+            self._adopting.join()
 
     def __enter__(self) -> Self:
         return self
@@ -360,7 +423,12 @@ class Database(ViewHost):
         config, participants_for = self.config, self.participants_for
         if isinstance(opened, Cells):
             return CellEngine(
-                opened, config, clock_us=clock_us, participants_for=participants_for, random=random
+                opened,
+                config,
+                clock_us=clock_us,
+                participants_for=participants_for,
+                random=random,
+                tend=self._tend,
             )
         return BatchEngine(
             opened,
@@ -373,8 +441,10 @@ class Database(ViewHost):
     def _fill(self, item: Index | View) -> None:
         commits = self.commits
         if isinstance(commits, RowCommit):
-            compile_ = self._compile_expression
-            fill_on_cells(commits, self.begin, self.keeper, item, compile_, self._build())
+            left = gone_on_with(unfinished(self.catalog), every=self.config.resume_builds)
+            resumable = self.as_of if item.id in [one.id for one in left] else None
+            compile_, build = self._compile_expression, self._build()
+            fill_on_cells(commits, self.begin, self.keeper, item, compile_, build, resumable)
         elif isinstance(item, Index):
             fill_index(commits, self.catalog, item, self._compile_expression)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -35,10 +36,15 @@ TOTALS = "SELECT product, count(*) AS n, sum(amount) AS s FROM orders GROUP BY p
 class Node:
     """A database on a shared store, with one session."""
 
-    def __init__(self, store: MemoryCells, settings: Settings = SETTINGS) -> None:
+    def __init__(
+        self,
+        store: MemoryCells,
+        settings: Settings = SETTINGS,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         with mock.patch.object(Database, "_start_worker", return_value=None):
             self.db = Database.on_cells(
-                Cells(store, settings, beating=False),
+                Cells(store, settings, clock, beating=False),
                 Config(statement_retries_max=0),
                 compile_expression=compile_table_expression,
                 bind=bind_definition,
@@ -65,9 +71,13 @@ class Node:
 
 
 @contextmanager
-def nodes(count: int, settings: Settings = SETTINGS) -> Iterator[list[Node]]:
+def nodes(
+    count: int,
+    settings: Settings = SETTINGS,
+    clock: Callable[[], float] = time.monotonic,
+) -> Iterator[list[Node]]:
     store = MemoryCells()
-    made = [Node(store)] + [Node(store, settings) for _ in range(count - 1)]
+    made = [Node(store, clock=clock)] + [Node(store, settings, clock) for _ in range(count - 1)]
     made[0].run(*TABLES)
     try:
         yield made

@@ -84,3 +84,22 @@ def test_a_view_keeps_its_changes_from_the_first_subscription_on() -> None:
         first.run("SELECT 1")
         with pytest.raises(Unavailable):
             changes.poll()
+
+
+def test_a_view_that_is_switched_keeps_its_changes_anew() -> None:
+    """It is another view then, so that a subscriber reads it again."""
+    with nodes(2) as (first, second):
+        first.run(f"CREATE MATERIALIZED VIEW v WITH (keep_changes = '100') AS {TOTALS}")
+        for maintenance in ("deferred", "immediate"):
+            before = changes_of(first)
+            first.run(f"ALTER MATERIALIZED VIEW v SET (maintenance = '{maintenance}')")
+            with pytest.raises(Unavailable, match="no longer kept"):
+                before.poll()
+            changes = changes_of(first)
+            with pytest.raises(InvalidInput, match="no longer kept"):
+                changes_of(first, before.position - 1)
+            second.run(f"INSERT INTO orders VALUES ({before.position}, {before.position}, 1)")
+            first.run("REFRESH MATERIALIZED VIEW v")
+            assert [(row, weight) for _, row, weight in changes.poll()] == [
+                ((before.position, 1, 1), 1)
+            ]

@@ -5,7 +5,8 @@ change of the catalog drops the old ones and gives the new ones their names. Unt
 them, and a crash leaves nothing of them, unless the new view was made to go on after one.
 
     switch      where a commit cannot apply the log (a row-atomic store), ALTER .. SET (maintenance)
-                makes the same view anew in the other way; views over it are told of the new one
+                makes the same view anew in the other way; views over it are told of the new one.
+                What it keeps of its changes begins anew with it
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from belvedere.session.result import Result
 from belvedere.sql import definitions as d
 from belvedere.views.build import LATER, RESUMABLE, STAGED
 from belvedere.views.index_rule import is_index
-from belvedere.views.stream import OPTION as KEEP_CHANGES
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -97,11 +97,6 @@ def switch(session: Session, statement: d.Alter) -> Result:
     (action,) = statement.actions
     assert isinstance(action, d.SetOptions)
     options = views.altered(session, old, dict(action.options))
-    if KEEP_CHANGES in old.options or KEEP_CHANGES in options:
-        raise Unsupported(
-            "switching a view that keeps its changes on a row-atomic store",
-            hint="set keep_changes = 'off' first",
-        )
     names = [column.name for column in old.columns]
     if [field.type for field in _fields(session.catalog, old)] != [c.type for c in old.columns]:
         raise Unsupported(

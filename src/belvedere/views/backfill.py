@@ -16,7 +16,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 from belvedere import failpoints
 from belvedere.catalog.model import View
@@ -24,6 +24,7 @@ from belvedere.catalog.relation import compiled_table
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
 from belvedere.txn.border import CommitProtocol, Reader
 from belvedere.types import Row
+from belvedere.views.additions import state_rows
 from belvedere.views.fill_parts import KeyList
 from belvedere.views.fill_place import Place, listed_range, place_of, place_write
 from belvedere.views.fill_steps import Fill, Way, way_of
@@ -35,6 +36,9 @@ from belvedere.views.watermarks import watermark, watermark_write
 T = TypeVar("T")
 GROUPS_MAX = 20_000
 """So many groups are added up in memory before they are written: one batch, one short section."""
+
+BATCH_ROWS = SCAN_BATCH_ROWS
+"""So many rows are read at a time."""
 
 ROWS_MAX = 500_000
 """So many rows at most are walked again after a kill."""
@@ -88,7 +92,7 @@ def backfill(
         else:
             walks.setdefault((way.table, place.after), []).append(fill)
     commits.derive(lambda newest: begun)
-    filling = _Steps(commits, reader, build)
+    filling = Steps(commits, reader, build, _Batches(commits))
     for fill, place in alone:
         filling.alone(fill, place)
     for (table, after), fills in walks.items():
@@ -97,8 +101,10 @@ def backfill(
 
 def way_for(keeper: Keeps, maintainer: Maintainer, *, begun: bool) -> Way:
     """How a view is filled; one that was begun goes on as it began."""
+    if begun or maintainer.table is not None:  # nobody needs to know how large it is
+        return way_of(maintainer, small=False)
     rows = sum(map(keeper.tiers.rows_of, inputs_of(maintainer.tree)))
-    return way_of(maintainer, small=not begun and rows <= ROWS_MAX)
+    return way_of(maintainer, small=rows <= ROWS_MAX)
 
 
 def may_go_on(keeper: Keeps, reader: Reader, view: View) -> bool:
@@ -110,13 +116,24 @@ def may_go_on(keeper: Keeps, reader: Reader, view: View) -> bool:
     return way_for(keeper, maintainer, begun=True).name == place.way
 
 
-class _Steps:
+Following = tuple[int, bytes] | None
+"""Phase and place that come next; None: the fill is over."""
+
+
+class Sink(Protocol):
+    """Writes what fills have added up, and where they are, in one step."""
+
+    def write(self, fills: Sequence[Fill], following: Following) -> None: ...
+
+
+class Steps:
     """Walks, and writes after every so many rows."""
 
-    def __init__(self, commits: CommitProtocol, reader: Reader, build: Build) -> None:
+    def __init__(self, commits: CommitProtocol, reader: Reader, build: Build, sink: Sink) -> None:
         self._commits = commits
         self._reader = reader
         self._build = build
+        self._sink = sink
 
     def alone(self, fill: Fill, place: Place) -> None:
         """All phases of one view, from its place on."""
@@ -141,13 +158,14 @@ class _Steps:
         """One walk of a table for several views."""
         compiled = compiled_table(self._reader.catalog, table)
         key_of, decode = compiled.key_of, compiled.decode
-        batches = self._reader.scan_values(after or compiled.start, compiled.end)
+        start = after or compiled.start
+        batches = self._reader.scan_values(start, compiled.end, batch_rows=BATCH_ROWS)
         self._walk(fills, number, batches, lambda value: key_of(decode(value)))
 
     def _walk_list(self, fill: Fill, number: int, listed: KeyList, after: bytes) -> None:
         """The keys that earlier phases have found."""
         start, end = listed_range(fill.view.id, fill.way.phases[number].walks)
-        pairs = commits_reader(self._commits).scan(after or start, end)
+        pairs = commits_reader(self._commits).scan(after or start, end, batch_rows=BATCH_ROWS)
         last: list[bytes] = []
 
         def keys() -> Iterator[list[Row]]:
@@ -188,12 +206,8 @@ class _Steps:
         over = number + 1 == fills[0].way.steps and not fills[0].way.lists
         self._write(fills, None if over else (number + 1, b""))
 
-    def _write(self, fills: Sequence[Fill], following: tuple[int, bytes] | None) -> None:
-        """Add what was added up to what is stored. Nobody else writes a view that is being built,
-        so that its rows can be read outside of the section."""
-        stored = commits_reader(self._commits)
-        rows = [write for fill in fills for write in fill.written(stored, following)]
-        self._commits.derive(lambda newest: rows)
+    def _write(self, fills: Sequence[Fill], following: Following) -> None:
+        self._sink.write(fills, following)
         if failpoints.armed and following is not None:
             failpoints.hit("backfill.chunk")
 
@@ -202,7 +216,25 @@ class _Steps:
         for batch in looked.scan(*listed_range(fill.view.id)):
             gone: list[Write] = [(key, None) for key, _ in batch]
             self._commits.derive(lambda newest, gone=gone: gone)  # type: ignore[misc]
-        self._commits.derive(lambda newest: [place_write(fill.view.id, None)])
+        self._write([fill], None)
+
+
+class _Batches:
+    """One batch for all of a walk."""
+
+    def __init__(self, commits: CommitProtocol) -> None:
+        self._commits = commits
+
+    def write(self, fills: Sequence[Fill], following: Following) -> None:
+        """Add what was added up to what is stored. Nobody else writes a view that is being built,
+        so that its rows can be read outside of the section."""
+        stored = commits_reader(self._commits)
+        rows: list[Write] = []
+        for fill in fills:
+            additions, keys = fill.taken()
+            place = None if following is None else Place(fill.way.name, *following)
+            rows += [*state_rows(stored, additions), *keys, place_write(fill.view.id, place)]
+        self._commits.derive(lambda newest: rows)
 
 
 def commits_reader(commits: CommitProtocol) -> Reader:

@@ -48,10 +48,14 @@ def unfinished(catalog: Catalog) -> tuple[Index | View, ...]:
     return tuple(
         item
         for item in catalog.objects.values()
-        if isinstance(item, Index | View)
-        and (item.state is State.BUILDING or is_staged(item))
-        and not (isinstance(item, View) and filled_later(item))
+        if isinstance(item, Index | View) and unfinished_item(item)
     )
+
+
+def unfinished_item(item: Index | View | None) -> bool:
+    if item is None or (isinstance(item, View) and filled_later(item)):
+        return False
+    return item.state is State.BUILDING or is_staged(item)
 
 
 def is_staged(item: Index | View) -> bool:

@@ -29,12 +29,15 @@ from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.border import ChangeLog, LockRequest, Participant, Reader, RowChange, Writer
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.row import cells
+from belvedere.txn.row.changes import CellLog
 from belvedere.txn.row.layout import RowWrite
 from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.row.reader import RowWriter, whole
 from belvedere.txn.transaction import Transaction
 from belvedere.views.additions import Nothing, Recorder
 from belvedere.views.backfill import Build, Watched
+from belvedere.views.builders import note_builders
+from belvedere.views.fill_cells import AsOf, fill_in_steps
 from belvedere.views.flip import Flip, changed_views, switch_stream
 from belvedere.views.keep import Keeper
 from belvedere.views.maintain import Maintainer
@@ -218,6 +221,8 @@ class CellFlip(Flip):
     becoming ready brings nothing along; a live switch would, and is refused."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
+        assert isinstance(self._log, CellLog)
+        note_builders(changes, reader, writer, self._log.node)
         super().writes([c for c in changes if not _is_immediate(c)], reader, writer)
         for old, new in changed_views([c for c in changes if _is_immediate(c)]):
             assert new is not None
@@ -250,11 +255,13 @@ def fill_on_cells(
     item: Index | View,
     compile_expression: CompileExpression,
     build: Build,
+    resumable: AsOf | None = None,
 ) -> None:
-    """Write what an index or view being built has to hold; `build` watches the fill of a view."""
+    """Write what an index or view being built has to hold; `build` watches the fill of a view. With
+    `resumable` (a reader of the past) a view is filled so that another node can go on."""
     if isinstance(item, Index):
         fill_index(commits, begin, item.id, compile_expression)
-    else:
+    elif resumable is None or not fill_in_steps(commits, begin, resumable, keeper, item, build):
         fill_view(commits, begin, keeper, item.id, build)
 
 

@@ -7,7 +7,7 @@ as a whole   what is no sum, and what is so small that nothing would be saved be
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
@@ -15,11 +15,12 @@ from belvedere.catalog.model import View
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
 from belvedere.txn.commit.derived import DerivedRows
-from belvedere.views.additions import Nothing, Recorder, state_rows
+from belvedere.views.additions import Nothing, Recorder
 from belvedere.views.fill_parts import Phase, phases_of
-from belvedere.views.fill_place import Place, listed_key, place_write
+from belvedere.views.fill_place import listed_key, place_write
 from belvedere.views.maintain import Maintainer
 from belvedere.views.quick import Remembered
+from belvedere.views.stream import Addition
 from belvedere.views.summing import Sums
 
 WHOLE = "as a whole"
@@ -59,7 +60,7 @@ def way_of(maintainer: Maintainer, *, small: bool) -> Way:
 
 
 class Fill:
-    """`place` is where it is: written when `written` gives it."""
+    """What is walked is added up here, until somebody writes it."""
 
     def __init__(
         self, view: View, maintainer: Maintainer, way: Way, readers: tuple[Reader, Reader]
@@ -95,15 +96,12 @@ class Fill:
                 name, value = phase.filled.entry(key)
                 self._keys[listed_key(self.view.id, phase.into, name)] = value
 
-    def written(self, stored: Reader, following: tuple[int, bytes] | None) -> Iterator[Write]:
-        """What was added up, on top of what is `stored`, and the place (phase, after)."""
-        recorder = Recorder()
+    def taken(self) -> tuple[list[Addition], list[Write]]:
+        """What was added up since this was asked last: additions to the view, and keys of lists."""
+        recorder, keys = Recorder(), list(self._keys.items())
         self._maintainer.write_sums(self.sums, recorder)
-        yield from state_rows(stored, recorder.additions)
-        yield from self._keys.items()
         self.sums, self._keys = {}, {}
-        place = None if following is None else Place(self.way.name, *following)
-        yield place_write(self.view.id, place)
+        return recorder.additions, [*keys]
 
     def whole(self) -> list[Write]:
         """Everything at once."""

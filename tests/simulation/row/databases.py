@@ -3,8 +3,9 @@
     python -m tests.simulation.row.databases [--seeds 200] [--from 0]
 
 Clients transfer between accounts, insert and delete orders and products, bring a deferred view
-along, and make an index; requests are lost, delayed and repeated, nodes die and pause beyond their
-lease. Then faults stop, a node that knows nothing sweeps up, and everything must be right: the
+along, make an index and views, and adopt builds; requests are lost, delayed and repeated, nodes die
+and pause beyond their lease. Then faults stop, a node that knows nothing sweeps up, and everything
+must be right: nothing half built, the
 total of the accounts, every order that was acknowledged, no order without its product, indexes and
 views equal to what their tables give, every lock free, every position decided.
 """
@@ -34,6 +35,7 @@ from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.transaction import Transaction
 from belvedere.types import TEXT
 from belvedere.views.additions import differences
+from belvedere.views.build import unfinished
 from belvedere.views.keep import Nothing
 from tests.simulation.row.turns import Actor, TurnedCells, Turns
 from tests.txn.shop import (
@@ -157,7 +159,11 @@ class Schedule:
         protocol.sweep()
         clock[0] += LEASE
         protocol.sweep()
+        judge.adopt_builds()
+        clock[0] += LEASE
+        self.counts["builds adopted"] += judge.adopt_builds()
         wrong = [f"lock left: {row.hex()}" for row, _ in protocol.run(sweep.held_locks())]
+        wrong += [f"left unbuilt: {item.name}" for item in unfinished(judge.catalog)]
         taken = protocol.run(advance.handed_out())
         applied = protocol.run(advance.positions_from(protocol.node, taken)).applied
         if applied != taken:
@@ -208,6 +214,10 @@ class Client:
             action = self._random.choice(kinds)
             if number == 3 and self._actor.name == "n0":
                 action = self._index
+            elif number in (1, 3) and self._actor.name == "n1":
+                action = self._view
+            elif number == 4:
+                action = self._adopt
             try:
                 commits(node).beat()
                 action(node)
@@ -278,6 +288,19 @@ class Client:
     def _index(self, node: Database) -> None:
         wanted = IndexDefinition("orders", (KeyPartDefinition("amount"),), name="by_amount")
         node.change_schema(lambda edit: edit.create_index(wanted))
+
+    def _view(self, node: Database) -> None:
+        """Make a view; every second one is gone on with when this node dies."""
+        self._number += 1
+        name, resumable = f"made {self._number}", self._random.random() < 0.5
+        options = {"backfill": "resumable"} if resumable else {}
+        deferred = self._random.random() < 0.3
+        maintenance = Maintenance.DEFERRED if deferred else Maintenance.IMMEDIATE
+        node.create_view(name, self._random.choice([*VIEWS.values()]), maintenance, options=options)
+
+    def _adopt(self, node: Database) -> None:
+        """Look after builds of nodes that seem to be dead."""
+        self._schedule.counts["builds adopted"] += node.adopt_builds()
 
 
 def _has_index(reader: Transaction) -> bool:

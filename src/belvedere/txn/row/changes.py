@@ -47,6 +47,11 @@ class CellLog:
         self.lost: set[str] = set()
 
     @property
+    def node(self) -> int:
+        """The node whose log this is."""
+        return self._commits.node.id
+
+    @property
     def last(self) -> int:
         return self._visibility.published.position
 

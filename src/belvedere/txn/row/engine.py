@@ -73,7 +73,9 @@ class CellEngine:
         clock_us: Callable[[], int],
         participants_for: ParticipantsFor,
         random: Callable[[int], bytes],
+        tend: Callable[[], None],
     ) -> None:
+        """`tend` is called after every sweep: what dead nodes left may be more than locks."""
         self._opened = opened
         self.commits = RowCommit(
             opened.store,
@@ -87,7 +89,9 @@ class CellEngine:
         self.incarnation = 1
         self.visibility = Watch(self.commits)
         self.log = CellLog(self.commits, self.visibility, config.log_retention_records_max)
-        self._heart = Heart(self.commits, opened.settings) if opened.beating else None
+        self._heart: Heart | None = None
+        if opened.beating:
+            self._heart = Heart(self.commits, opened.settings, tend)
 
     @property
     def store(self) -> BatchStore:
@@ -197,8 +201,9 @@ class Watch:
 class Heart:
     """A thread that beats, and now and then sweeps up after dead nodes."""
 
-    def __init__(self, commits: RowCommit, settings: Settings) -> None:
+    def __init__(self, commits: RowCommit, settings: Settings, tend: Callable[[], None]) -> None:
         self._commits = commits
+        self._tend = tend
         self._seconds = settings.lease_seconds / 5
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="belvedere node", daemon=True)
@@ -212,6 +217,7 @@ class Heart:
                 self._commits.beat()
                 if beats % BEATS_PER_SWEEP == 0:
                     self._commits.sweep()
+                    self._tend()
             except (Unavailable, Corruption):
                 # Whoever meets it in a statement is told; here it is counted, and tried again.
                 self._commits.node.counts["beats failed"] += 1

@@ -229,6 +229,15 @@ def expired(node: Node, row: bytes, holder: Holder) -> Step[bool]:
     return silent(node, node_of(holder.attempt), beat, now)
 
 
+def is_silent(node: Node, other: int) -> Step[bool]:
+    """Whether nobody needs to wait for another node. Said only of one that was heard before, and
+    not since."""
+    row = layout.heartbeat_row(other)
+    stored = value_of((yield Get(row)), layout.BEAT)
+    beat = None if stored is None else layout.decode(Heartbeat, stored, row)
+    return other != node.id and silent(node, other, beat, (yield Now()))
+
+
 def silent(node: Node, other: int, beat: Heartbeat | None, now: float) -> bool:
     """Whether a node's heartbeat did not change for the lease, on our own clock."""
     heard = node.heard.get(other)

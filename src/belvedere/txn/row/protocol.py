@@ -42,14 +42,21 @@ from belvedere.txn.border import (
 )
 from belvedere.txn.commit.batch import changed_catalog
 from belvedere.txn.history.readers import OverlayReader
-from belvedere.txn.row import advance, barrier, commit, layout, locks, log, read, sweep
+from belvedere.txn.row import advance, barrier, cells, commit, layout, locks, log, read, sweep
 from belvedere.txn.row import node as nodes
 from belvedere.txn.row.commit import Work
 from belvedere.txn.row.group import GroupCommit
 from belvedere.txn.row.layout import Record, RowWrite
 from belvedere.txn.row.locks import Held, Lock
 from belvedere.txn.row.node import Settings
-from belvedere.txn.row.reader import Result, RowReader, RowWriter, derived_writes, row_write
+from belvedere.txn.row.reader import (
+    Result,
+    RowReader,
+    RowWriter,
+    derived_writes,
+    row_write,
+    whole,
+)
 from belvedere.txn.row.wanted import MAINTENANCE, wanted_locks
 from belvedere.txn.schema import CATALOG_KEY
 
@@ -58,6 +65,9 @@ LOCK_ROUNDS_MAX = 8
 DERIVE_ROUNDS_MAX = 64
 RECENT_ROWS_MAX = 10_000
 CATALOGS_KEPT = 8
+
+Addition = tuple[bytes, bytes, tuple[int, ...]]
+"""Key of a sum, its payload, what is added to its amounts."""
 
 
 class RowCommit:
@@ -116,6 +126,10 @@ class RowCommit:
     def sweep(self) -> int:
         """Finish what dead nodes began; returns the number of locks broken."""
         return self.run(sweep.sweep(self.node))
+
+    def is_silent(self, other: int) -> bool:
+        """Whether the heartbeat of another node did not change for the lease, as seen from here."""
+        return self.look(lambda: locks.is_silent(self.node, other))
 
     # -- reading ------------------------------------------------------------------------------
 
@@ -352,6 +366,22 @@ class RowCommit:
     def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
         """One record of the log without changes, under the lock of whoever maintains views. State
         of views is written as additions, so that it does not matter who else adds to it."""
+        self._derived(lambda reader: derived_writes(make(reader), reader))
+
+    def add(self, make: Callable[[Reader], tuple[Sequence[Write], Sequence[Addition]]]) -> None:
+        """The same with the additions themselves: for a view that is being built, whose state is
+        none yet."""
+
+        def made(reader: RowReader) -> tuple[RowWrite, ...]:
+            rows, additions = make(reader)
+            return (
+                *(whole(key, value) for key, value in rows),
+                *(cells.add(*addition) for addition in additions),
+            )
+
+        self._derived(made)
+
+    def _derived(self, make: Callable[[RowReader], tuple[RowWrite, ...]]) -> None:
         for _ in range(DERIVE_ROUNDS_MAX):
             self._require_open()
             before = self.newest
@@ -371,7 +401,7 @@ class RowCommit:
         raise Unavailable("maintenance of views is kept from writing", sqlstate="55P03")
 
     def _derived_record(
-        self, held: Held, catalog: Catalog, make: Callable[[Reader], Sequence[Write]]
+        self, held: Held, catalog: Catalog, make: Callable[[RowReader], tuple[RowWrite, ...]]
     ) -> Record | None:
         taken = _lock_rows([MAINTENANCE])
         transaction = held.attempt.to_bytes(16)
@@ -379,8 +409,7 @@ class RowCommit:
         record = self.run(commit.prepare(self.node, held, work))
         try:
             now = self.newest
-            reader = RowReader(self.look, now.batch, now.position, catalog)
-            writes = derived_writes(make(reader), reader)
+            writes = make(RowReader(self.look, now.batch, now.position, catalog))
             if not writes:
                 self.run(locks.release(self.node, held))
                 return None

@@ -1,0 +1,106 @@
+"""Who builds what on a row-atomic store, so that another node can take it over.
+
+The commit that puts an index or view being built into the catalog also writes which node builds it.
+Only that node lets it be read, or gives it up. When its heartbeat stops, any other node makes
+itself the builder, in a batch of maintenance, of which there is one at a time; from then on
+whatever the former one still tries is refused. What a node took over it finishes, if it was made to
+go on (WITH (backfill = 'resumable')), or takes away.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+
+from belvedere.catalog import model
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import CATALOG_RELATION, Index, Maintenance, State, View
+from belvedere.codec import keyspace
+from belvedere.errors import Unavailable
+from belvedere.kv.batch import Write
+from belvedere.txn.border import Reader, RowChange, Writer
+from belvedere.txn.row.protocol import RowCommit
+from belvedere.views.build import STAGED, unfinished, unfinished_item
+from belvedere.views.watermarks import place_key
+
+TAKEN_OVER = "another node has taken over what was being built"
+_NODE = struct.Struct(">Q")
+
+
+def builder_key(item: int) -> bytes:
+    return keyspace.meta_key(f"builder/{item}")
+
+
+def builder_of(reader: Reader, item: int) -> int | None:
+    """The node that builds an index or view; None: it is not being built."""
+    value = reader.get(builder_key(item))
+    return None if value is None else int(_NODE.unpack(value)[0])
+
+
+def require_builder(reader: Reader, item: int, node: int) -> None:
+    """Unavailable (55006) when the node does not build it any more."""
+    if builder_of(reader, item) != node:
+        raise Unavailable(TAKEN_OVER, sqlstate="55006")
+
+
+def note_builders(changes: Sequence[RowChange], reader: Reader, writer: Writer, node: int) -> None:
+    """In the commit of a catalog change: what is begun is built by this node, and what this node
+    has finished by nobody any more."""
+    for old, new in _changed(changes):
+        was, is_ = unfinished_item(old), unfinished_item(new)
+        if is_ and not was and new is not None:
+            writer.put(builder_key(new.id), _NODE.pack(node))
+        elif was and old is not None:
+            if new is not None and new.state is State.READY and _stage(old) != _stage(new):
+                require_builder(reader, old.id, node)
+            if not is_:
+                _forget(old, new, writer)
+
+
+def _stage(item: Index | View) -> tuple[State, bool]:
+    return item.state, isinstance(item, View) and STAGED in item.options
+
+
+def _forget(old: Index | View, new: Index | View | None, writer: Writer) -> None:
+    writer.delete(builder_key(old.id))
+    writer.delete(place_key(old.id))
+    if isinstance(new, View) and new.maintenance is Maintenance.IMMEDIATE:
+        writer.delete(keyspace.watermark_key(new.id))
+
+
+def _changed(
+    changes: Sequence[RowChange],
+) -> Iterator[tuple[Index | View | None, Index | View | None]]:
+    for change in changes:
+        if change.relation == CATALOG_RELATION:
+            old = None if change.old is None else model.decode(change.old)
+            new = None if change.new is None else model.decode(change.new)
+            if isinstance(new or old, Index | View):
+                yield (
+                    old if isinstance(old, Index | View) else None,
+                    new if isinstance(new, Index | View) else None,
+                )
+
+
+# -- taking over -----------------------------------------------------------------------------------
+
+
+def taken_over(commits: RowCommit, catalog: Catalog, reader: Reader) -> list[Index | View]:
+    """What nodes that are silent were building, and this one builds from now on."""
+    found = {item.id: builder_of(reader, item.id) for item in unfinished(catalog)}
+    silent = {node for node in found.values() if node is not None and commits.is_silent(node)}
+    orphans = {id_: node for id_, node in found.items() if node in silent}
+    taken: list[int] = []
+
+    def make(newest: Reader) -> list[Write]:
+        taken[:] = [id_ for id_, node in orphans.items() if builder_of(newest, id_) == node]
+        return [(builder_key(id_), _NODE.pack(commits.node.id)) for id_ in taken]
+
+    if orphans:
+        commits.derive(make)
+    return [item for item in unfinished(catalog) if item.id in taken]
+
+
+def built_by_others(reader: Reader, items: Sequence[int], node: int) -> bool:
+    """Whether another node builds some of them: then what is ready of them serves it."""
+    return any(builder_of(reader, id_) not in (None, node) for id_ in items)
