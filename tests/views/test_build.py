@@ -14,16 +14,19 @@ from typing import Any
 import pytest
 
 from belvedere import failpoints
-from belvedere.catalog.model import Maintenance, State
+from belvedere.catalog.model import Index, Maintenance, State, View
 from belvedere.codec import keyspace
+from belvedere.config import Config, Durability
+from belvedere.database import Database
 from belvedere.errors import Unavailable
 from belvedere.session.session import CANCELED
 from belvedere.views import backfill
 from belvedere.views.backfill import Build
+from belvedere.views.fill_place import Place, place_of, place_write
 from belvedere.views.fill_steps import Fill
 from belvedere.views.host import NewView
 from belvedere.views.watermarks import place_key, watermark
-from tests.views.sql import Store, opened
+from tests.views.sql import UNSYNCED, Store, opened
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
 LARGE = "SELECT id, g FROM t WHERE v > 1"
@@ -399,3 +402,47 @@ def test_a_fill_that_was_killed_goes_on(tmp_path: Path, filled: Path, shape: str
         store.run("DELETE FROM t WHERE id < 100", "INSERT INTO t VALUES (0, 1, 3)")
         assert set(store.verified().values()) == {True}
         nothing_of_fills_is_left(store)
+
+
+@pytest.mark.slow
+def test_a_fill_that_was_to_go_on_in_another_way_begins_again(tmp_path: Path, filled: Path) -> None:
+    """As when a release fills such views by another table. Who cannot read definitions leaves it
+    as it is."""
+    path = tmp_path / "shop.db"
+    shutil.copytree(filled, path)
+    killed(path, f"{CREATE} {TOTALS}", "backfill.chunk=kill@2")
+    with Database.open(path, UNSYNCED) as db:
+        view = db.catalog.expect(View, "v")
+        assert view.state is State.BUILDING
+        with db.begin() as reader:
+            place = place_of(reader, view.id)
+        assert place is not None
+        assert place.after
+        other = place_write(view.id, Place("another way", place.phase, place.after))
+        db.commits.derive(lambda newest: [other])
+    with opened(path) as store:
+        assert store.verified() == {"v": True}
+        nothing_of_fills_is_left(store)
+
+
+@pytest.mark.slow
+def test_every_build_goes_on_where_the_owner_of_the_store_says_so(
+    tmp_path: Path, filled: Path
+) -> None:
+    path = tmp_path / "shop.db"
+    shutil.copytree(filled, path)
+    config = Config(durability=Durability.OFF, resume_builds=True)
+    killed(path, "CREATE INDEX by_v ON t (v)", "backfill.chunk=kill@20")
+    chunks: list[int] = []
+    failpoints.arm("backfill.chunk", "call", call=lambda: chunks.append(1))
+    try:
+        with opened(path, config) as store:
+            assert len(chunks) == 10_000 // 256 + 1 - 20
+            assert store.db.catalog.expect(Index, "by_v").state is State.READY
+            assert store.run("SELECT count(*) FROM t WHERE v = 3") == [(1429,)]
+            nothing_of_fills_is_left(store)
+    finally:
+        failpoints.disarm()
+    killed(path, f"CREATE MATERIALIZED VIEW v AS {TOTALS}", "backfill.chunk=kill@2")
+    with opened(path, config) as store:
+        assert store.verified() == {"v": True}

@@ -12,7 +12,7 @@ import pytest
 from belvedere import failpoints
 from belvedere.catalog.model import State
 from belvedere.errors import Unavailable
-from belvedere.views import backfill
+from belvedere.views import backfill, cells
 from belvedere.views.build import unfinished
 from belvedere.views.fill_steps import Fill
 from tests.views.nodes import GREATEST, PAIRS, SETTINGS, TOTALS, Node, agrees, nodes
@@ -213,3 +213,31 @@ def test_what_another_node_builds_is_left_alone_while_it_lives() -> None:
         finally:
             failpoints.disarm()
         assert agrees(second, "v", TOTALS)
+
+
+@pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
+def test_what_is_written_before_and_during_a_fill_in_steps_is_in_the_view(maintenance: str) -> None:
+    """Also what writers add to a view that is in the catalog, and not begun."""
+    with shop(2) as ((first, second), _):
+        fill = cells.fill_in_steps
+
+        def late(*arguments: Any) -> bool:
+            write(second)
+            return fill(*arguments)
+
+        numbers = iter(range(100, 200))
+        failpoints.arm(
+            "backfill.chunk",
+            "call",
+            call=lambda: second.run(f"INSERT INTO orders VALUES ({next(numbers)}, 2, 1)") and None,
+        )
+        options = f"maintenance = '{maintenance}', backfill = 'resumable'"
+        try:
+            with mock.patch.object(cells, "fill_in_steps", late):
+                for name, query in (("v", TOTALS), ("w", GREATEST)):
+                    first.run(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {query}")
+        finally:
+            failpoints.disarm()
+        assert agrees(second, "v", TOTALS)
+        assert agrees(second, "w", GREATEST)
+        assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
