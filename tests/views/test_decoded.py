@@ -79,14 +79,14 @@ def test_tables_of_one_form_are_kept_apart() -> None:
         store.run(
             "CREATE TABLE a (id int PRIMARY KEY, g int)",
             "CREATE TABLE b (id int PRIMARY KEY, g int)",
-            "CREATE MATERIALIZED VIEW every_row WITH (maintenance = 'deferred', refresh_every = '1 d')"
+            "CREATE MATERIALIZED VIEW united WITH (maintenance = 'deferred', refresh_every = '1 d')"
             " AS SELECT g, count(*) AS n FROM (SELECT g FROM a UNION ALL SELECT g FROM b) u"
             " GROUP BY g",
             "INSERT INTO a VALUES (1, 1), (2, 1)",
             "INSERT INTO b VALUES (1, 2), (2, 3), (3, 3)",
-            "REFRESH MATERIALIZED VIEW every_row",
+            "REFRESH MATERIALIZED VIEW united",
         )
-        assert store.run("SELECT g, n FROM every_row ORDER BY g") == [(1, 2), (2, 1), (3, 2)]
+        assert store.run("SELECT g, n FROM united ORDER BY g") == [(1, 2), (2, 1), (3, 2)]
         store.run("UPDATE a SET g = 2 WHERE id = 1", "DELETE FROM b WHERE id = 1")
-        store.run("REFRESH MATERIALIZED VIEW every_row")
+        store.run("REFRESH MATERIALIZED VIEW united")
         assert all(store.verified().values())

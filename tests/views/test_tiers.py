@@ -159,11 +159,11 @@ def test_a_tier_is_taken_where_it_is_exact(tier: str, names: dict[str, str], way
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is large is smaller here by a hundred times, and so is what a statement costs. What a
+    """What is large is smaller here by a hundred times, and what a statement costs by more. What a
     batch really takes is not looked at: it depends on the machine."""
     monkeypatch.setattr(costs, "CHANGES_MIN", math.inf)
     monkeypatch.setattr(tiers, "CHANGES_MIN", CHANGES_MIN // 100)
-    monkeypatch.setattr(tiers, "STATEMENT_S", tiers.STATEMENT_S / 100)
+    monkeypatch.setattr(tiers, "STATEMENT_S", tiers.STATEMENT_S / 1000)
 
 
 FEW = CHANGES_MIN // 100
@@ -199,9 +199,11 @@ def test_a_batch_that_is_large_and_yet_small_beside_its_table_is_added_up_by_duc
         made(store, {"sums": ALL["sums"]})
         large(store, 4 * FEW)
         store.run("REFRESH MATERIALIZED VIEW sums")
-        known = store.db.keeper.tiers.rows_of
+        sizes = store.db.keeper.tiers.sizes
+        known = sizes.count
         assert known(store.db.table("t").table.id) == 4 * FEW
-        store.db.keeper.tiers.rows_of = lambda relation: 1000 * known(relation)
+        sizes.count = lambda relation: 1000 * known(relation)
+        sizes.forget()
         store.run(f"UPDATE t SET v = v + 1, g = g + 1 WHERE id <= {3 * FEW}")
         store.run("REFRESH MATERIALIZED VIEW sums")
         assert last_batch(store, "sums").startswith(f"duckdb: {3 * FEW} changes: ")
@@ -212,7 +214,7 @@ def test_a_table_of_too_many_rows_is_not_read_for_a_batch(small: None) -> None:
     with opened() as store:
         made(store, {name: ALL[name] for name in ("sums", "ends")})
         large(store, 4 * FEW)
-        store.db.keeper.tiers.rows_of = lambda relation: tiers.ROWS_MAX + 1
+        store.db.keeper.tiers.sizes.count = lambda relation: tiers.ROWS_MAX + 1
         for name, way in (("sums", "duckdb"), ("ends", "python")):
             store.run(f"REFRESH MATERIALIZED VIEW {name}")
             assert last_batch(store, name).startswith(f"{way}: ")

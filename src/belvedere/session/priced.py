@@ -46,7 +46,7 @@ def _batches(session: Session, catalog: Catalog, view: View) -> Iterator[str]:
     """Who works out the batches of a deferred view, by size; and who did the last one, and why."""
     if view.maintenance is Maintenance.DEFERRED:
         keeper, upkeep = session.host.keeper, session.host.deferred.of(view)
-        yield keeper.tiers.explained(view, keeper.maintainer(catalog, view))
+        yield keeper.tiers.explained(view, keeper.maintainer(catalog, view), session.host.position)
         if upkeep.evaluated is not None:
             yield f"last batch: {upkeep.evaluated}"
 

@@ -103,7 +103,7 @@ def way_for(keeper: Keeps, maintainer: Maintainer, *, begun: bool) -> Way:
     """How a view is filled; one that was begun goes on as it began."""
     if begun or maintainer.table is not None:  # nobody needs to know how large it is
         return way_of(maintainer, small=False)
-    rows = sum(map(keeper.tiers.rows_of, inputs_of(maintainer.tree)))
+    rows = sum(map(keeper.tiers.sizes.count, inputs_of(maintainer.tree)))
     return way_of(maintainer, small=rows <= ROWS_MAX)
 
 

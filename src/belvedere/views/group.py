@@ -28,6 +28,7 @@ from belvedere.views import claim
 from belvedere.views.additions import Recorder, state_rows
 from belvedere.views.collecting import uncollected
 from belvedere.views.maintain import Maintainer
+from belvedere.views.sizes import Span
 from belvedere.views.stream import Addition, stream_writes
 from belvedere.views.tiers import Choice, Tiers
 from belvedere.views.watermarks import (
@@ -131,6 +132,7 @@ def work_out(
         if unit.start >= through or not window.moves(unit.start):
             continue
         stretch = window.stretch(unit.start)
+        keeper.tiers.sizes.moved(Span(unit.start, through), stretch)
         if unit.start not in befores and any(
             _looks_back(maintainers[view.id], stretch.of(frozenset(view.inputs)))
             for view in unit.views
@@ -157,9 +159,13 @@ def _all_refilled(
     least = tiers.refills_at_least
     if any(isinstance(one, Error) for one in maintainers.values()) or not records.has(least):
         return None
-    views = [(view, maintainers[view.id]) for unit in units for view in unit.views]
     for from_of in (tiers.refills_not_below, tiers.refills_from):
-        wanted = [from_of(view, m) for view, m in views if isinstance(m, Maintainer)]
+        wanted = [
+            from_of(view, maintainer, Span(unit.start, reader.position))
+            for unit in units
+            for view in unit.views
+            if isinstance(maintainer := maintainers[view.id], Maintainer)
+        ]
         if not records.has(max(wanted, default=math.inf)):
             return None
     choice = Choice(Way.REFILL, f"at least {records.counted} changes, not decoded")
@@ -200,6 +206,7 @@ class _Work:
         self._before = before
         self._unit = unit
         self._end = end
+        self._span = Span(unit.start, end)
         self._additions: list[Addition] = []
         self._failures: dict[int, Error] = {}
         self._seconds: dict[int, float] = {}
@@ -207,7 +214,10 @@ class _Work:
 
     def refill(self, view: View, maintainer: Maintainer, choice: Choice, changes: int) -> bool:
         recorder, started = Recorder(), time.perf_counter()
-        if self._tiers.refill(view, maintainer, self._reader, recorder, changes) is not None:
+        if (
+            self._tiers.refill(view, maintainer, self._reader, recorder, changes, self._span)
+            is not None
+        ):
             return False
         self._additions += recorder.additions
         self._seconds[view.id] = time.perf_counter() - started
@@ -239,6 +249,7 @@ class _Work:
                 self._before,
                 self._reader,
                 recorder,
+                self._span,
                 at_end=self._end == self._reader.position,
             )
             self._additions += recorder.additions

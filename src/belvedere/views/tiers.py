@@ -4,7 +4,8 @@ Sizes decide. A change costs Python microseconds and nothing else; DuckDB takes 
 for a statement and next to nothing for a row:
 
     python    changes x what one costs, by the kind of the view
-    duckdb    a statement, the batch's rows, and the rows of the tables they are joined with
+    duckdb    a statement for old rows and one for new, and the rows of the tables these are joined
+              with
     refill    a statement, the rows of all the view's tables, and its stored state; where all views
               of a batch are refilled, the log does not even have to be decoded
 
@@ -29,6 +30,7 @@ from belvedere.txn.commit.derived import DerivedRows
 from belvedere.views.additions import Nothing, Recorder, differences
 from belvedere.views.costs import Costs
 from belvedere.views.maintain import Maintainer
+from belvedere.views.sizes import Sizes, Span
 from belvedere.views.tree import Core, Recompute, Tree, Whole, inputs_of
 from belvedere.views.way import Way
 
@@ -42,7 +44,7 @@ STATE_COUNTED_MAX = 5_000
 """A view with so many entries may have as many as its tables have rows: nobody counts on."""
 
 DECODE_S = 1e-6
-ROW_S, PARTNER_S, GROUPED_S, COMPARED_S = 1e-6, 1.5e-6, 0.4e-6, 4e-6
+ROW_S, PARTNER_S, GROUPED_S, COMPARED_S = 1e-6, 0.8e-6, 0.4e-6, 4e-6
 """Seconds, in Python, of a change that is only added up, and of a partner it has to find; in
 DuckDB, of a row; of a row of stored state that is compared. All are of one machine, until batches
 have shown what they are here."""
@@ -68,14 +70,14 @@ class Tiers:
 
     def __init__(self) -> None:
         self.engine: DuckEngine | None = None
-        self.rows_of: Callable[[int], float] = lambda relation: math.inf
+        self.sizes = Sizes()
         self.wanted: Way | None = None
         self.costs = Costs()
         self._users = 0
         self._unused = threading.Condition()
 
     def attach(self, engine: DuckEngine, rows_of: Callable[[int], float]) -> None:
-        self.engine, self.rows_of = engine, rows_of
+        self.engine, self.sizes.count = engine, rows_of
 
     def detach(self) -> None:
         """Use DuckDB no more; returns when nobody does."""
@@ -110,14 +112,14 @@ class Tiers:
             return math.inf
         return CHANGES_MIN if self.wanted is None else 1
 
-    def refills_not_below(self, view: View, maintainer: Maintainer) -> float:
+    def refills_not_below(self, view: View, maintainer: Maintainer, span: Span) -> float:
         """With fewer logged changes than this the view is not refilled, however small it and its
         tables are, which nobody has asked yet."""
         return self._refills_from(view, maintainer, STATEMENT_S)
 
-    def refills_from(self, view: View, maintainer: Maintainer) -> float:
+    def refills_from(self, view: View, maintainer: Maintainer, span: Span) -> float:
         """From how many logged changes on a refill is cheaper than to decode them."""
-        return self._refills_from(view, maintainer, self._refill_s(view, maintainer))
+        return self._refills_from(view, maintainer, self._refill_s(view, maintainer, span))
 
     def _refills_from(self, view: View, maintainer: Maintainer, seconds: float) -> float:
         least = self.refills_at_least
@@ -133,7 +135,13 @@ class Tiers:
         return max(least, expected(view.id, Way.REFILL, seconds) / each)
 
     def choose(
-        self, view: View, maintainer: Maintainer, changes: Sequence[RowChange], *, at_end: bool
+        self,
+        view: View,
+        maintainer: Maintainer,
+        changes: Sequence[RowChange],
+        span: Span,
+        *,
+        at_end: bool,
     ) -> Choice:
         """`at_end`: the tables can be read as they are after these changes."""
         count = len(changes)
@@ -145,7 +153,7 @@ class Tiers:
         refused = self.refusal(maintainer)
         if refused is not None:
             return Choice(Way.PYTHON, f"{_changes(count)}; {refused}", seconds)
-        costs = self._costs(view, maintainer, changes, at_end=at_end)
+        costs = self._costs(view, maintainer, changes, span, at_end=at_end)
         if self.wanted is not None:
             asked = [self.wanted, *(way for way in (Way.DUCKDB, Way.REFILL) if way in costs)]
             way = next((way for way in asked if way in costs), Way.PYTHON)
@@ -158,7 +166,13 @@ class Tiers:
         return Choice(way, f"{_changes(count)}: {shown}", costs[way])
 
     def _costs(
-        self, view: View, maintainer: Maintainer, changes: Sequence[RowChange], *, at_end: bool
+        self,
+        view: View,
+        maintainer: Maintainer,
+        changes: Sequence[RowChange],
+        span: Span,
+        *,
+        at_end: bool,
     ) -> dict[Way, float]:
         """About what each way that is possible takes, on the machine of the constants. How large
         relations are is not asked for a batch that is over before it would be known."""
@@ -169,26 +183,27 @@ class Tiers:
             return costs
         if maintainer.large.sums and maintainer.takes_singly(changes):
             others = set(view.inputs) - {change.relation for change in changes[:1]}
-            rows = self._rows(others) if _has_partners(maintainer.tree) else 0
-            costs[Way.DUCKDB] = STATEMENT_S + (count + rows) * GROUPED_S
+            rows = self._rows(others, span) if _has_partners(maintainer.tree) else 0
+            costs[Way.DUCKDB] = 2 * STATEMENT_S + 2 * (count + rows) * GROUPED_S
         if at_end:
-            costs[Way.REFILL] = self._refill_s(view, maintainer)
+            costs[Way.REFILL] = self._refill_s(view, maintainer, span)
         return {way: cost for way, cost in costs.items() if cost < math.inf}
 
-    def _rows(self, relations: Iterable[int]) -> float:
+    def _rows(self, relations: Iterable[int], span: Span) -> float:
         """About how many rows these have; infinitely many, unless they are asked for, when they
         are too many."""
-        rows = sum(map(self.rows_of, relations))
+        rows = sum(self.sizes.table(relation, span) for relation in relations)
         return rows if rows <= ROWS_MAX or self.wanted is not None else math.inf
 
-    def _refill_s(self, view: View, maintainer: Maintainer) -> float:
-        rows, stored = self._rows(inputs_of(maintainer.tree)), self.rows_of(view.id)
+    def _refill_s(self, view: View, maintainer: Maintainer, span: Span) -> float:
+        rows = self._rows(inputs_of(maintainer.tree), span)
+        stored = self.sizes.state(view.id)
         if stored >= STATE_COUNTED_MAX:
             stored = max(stored, rows)
         return STATEMENT_S + rows * GROUPED_S + stored * COMPARED_S
 
-    def explained(self, view: View, maintainer: Maintainer) -> str:
-        """Who works out batches of a view, in a line."""
+    def explained(self, view: View, maintainer: Maintainer, position: int) -> str:
+        """Who works out batches of a view that begin at a position, in a line."""
         if self.wanted is not None:
             return f"batches: {self.wanted} where it can be, set maintenance_tier"
         refused = self.refusal(maintainer)
@@ -198,10 +213,10 @@ class Tiers:
         if maintainer.large.sums:
             expected = self.costs.expected
             change_s = expected(view.id, Way.PYTHON, _change_s(maintainer.tree))
-            gain_s = change_s - expected(view.id, Way.DUCKDB, GROUPED_S)
-            least = expected(view.id, Way.DUCKDB, STATEMENT_S) / max(gain_s, 1e-9)
+            gain_s = change_s - expected(view.id, Way.DUCKDB, 2 * GROUPED_S)
+            least = expected(view.id, Way.DUCKDB, 2 * STATEMENT_S) / max(gain_s, 1e-9)
             parts.append(f"added up by DuckDB from about {max(CHANGES_MIN, least):.0f} changes on")
-        whole = self.refills_from(view, maintainer)
+        whole = self.refills_from(view, maintainer, Span(position, position))
         if whole < math.inf:
             parts.append(f"computed anew by DuckDB from about {whole:.0f} on")
         return "; ".join(["batches: Python", *([", ".join(parts)] if parts else [])])
@@ -216,13 +231,15 @@ class Tiers:
         before: Reader,
         reader: Reader,
         recorder: Recorder,
+        span: Span,
         *,
         at_end: bool,
     ) -> Choice:
         """Record what the changes add; `before` is the state before them, or `reader` where that
         is not needed."""
-        choice, started = self.choose(view, maintainer, changes, at_end=at_end), time.perf_counter()
-        refused = self._by_duckdb(choice, view, maintainer, changes, reader, recorder)
+        choice = self.choose(view, maintainer, changes, span, at_end=at_end)
+        started = time.perf_counter()
+        refused = self._by_duckdb(choice, view, maintainer, changes, reader, recorder, span)
         if refused is not None:
             seconds = len(changes) * _change_s(maintainer.tree)
             choice = Choice(Way.PYTHON, f"{_changes(len(changes))}; {refused}", seconds)
@@ -243,10 +260,11 @@ class Tiers:
         changes: Sequence[RowChange],
         reader: Reader,
         recorder: Recorder,
+        span: Span,
     ) -> str | None:
         """Record the same by DuckDB, if that was chosen; else, or where it cannot, why not."""
         if choice.way is Way.REFILL:
-            return self.refill(view, maintainer, reader, recorder, len(changes))
+            return self.refill(view, maintainer, reader, recorder, len(changes), span)
         if choice.way is Way.DUCKDB:
             with self._using() as engine:
                 found = maintainer.large.summed(engine, changes, reader) if engine else CLOSED
@@ -262,6 +280,7 @@ class Tiers:
         reader: Reader,
         recorder: Recorder,
         changes: int,
+        span: Span,
     ) -> str | None:
         """Record what makes the stored state that of the tables at `reader`, which so many changes
         have made; else why not."""
@@ -274,7 +293,8 @@ class Tiers:
         maintainer.write_sums(found, wanted)
         recorder.additions += differences(reader, view, dict(wanted.writes()))
         taken = time.perf_counter() - started
-        self.costs.note(view.id, Way.REFILL, self._refill_s(view, maintainer), taken, changes)
+        seconds = self._refill_s(view, maintainer, span)
+        self.costs.note(view.id, Way.REFILL, seconds, taken, changes)
         return None
 
 
@@ -287,7 +307,7 @@ def _has_partners(tree: Tree) -> bool:
 
 
 def _summed_s(maintainer: Maintainer) -> float:
-    return GROUPED_S if maintainer.large.sums else math.inf
+    return 2 * GROUPED_S if maintainer.large.sums else math.inf
 
 
 def _change_s(tree: Tree) -> float:

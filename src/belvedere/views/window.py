@@ -147,6 +147,7 @@ class Stretch:
             relation: [change for change in rows.values() if change[1] != change[2]]
             for relation, rows in net.items()
         }
+        self.relations = self._by_relation.keys()
         self._of: dict[frozenset[int], list[RowChange]] = {}
 
     def of(self, relations: frozenset[int]) -> list[RowChange]:
