@@ -281,3 +281,54 @@ def test_a_view_has_json_columns_by_their_text() -> None:
         assert found == ["('a', '[2]')", """('a', '{"x": 1}')""", """('a', '{"x":1}')"""]
         assert store.run("""SELECT body ->> 'x' FROM v WHERE body::text = '{"x":1}'""") == [("1",)]
         assert set(store.verified().values()) == {True}
+
+
+# -- functions that PostgreSQL calls stable -------------------------------------------------------
+
+STABLE = {
+    "joined": "'n' || v",
+    "concatenated": "concat_ws('-', g, v)",
+    "formatted": "format('%s: %s', g, v)",
+    "as_text": "(date '2024-01-30' + v)::text",
+    "month": "to_char(date '2024-01-30' + v, 'YYYY-MM')",
+    "truncated": "date_trunc('month', timestamptz '2024-01-30 12:00+00' + v * interval '1 day')",
+    "day": "(timestamptz '2024-01-30 23:30+00' + v * interval '1 day')::date",
+    "year": "extract(year FROM timestamptz '2024-12-31 23:30+00' + v * interval '1 day')",
+}
+
+
+@pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
+def test_what_depends_on_fixed_settings_alone_is_maintained(store: Store, maintenance: str) -> None:
+    queries = {
+        name: f"SELECT {text} AS x, count(*) AS c FROM t GROUP BY 1"
+        for name, text in STABLE.items()
+    }
+    for name, query in queries.items():
+        store.run(
+            f"CREATE MATERIALIZED VIEW {name} WITH (maintenance = '{maintenance}') AS {query}"
+        )
+    store.run(
+        "INSERT INTO t VALUES (4, 'b', 2), (5, 'b', NULL)", "UPDATE t SET v = v + 1 WHERE id < 3"
+    )
+    for name, query in queries.items():
+        assert sorted(store.run(f"SELECT * FROM {name}"), key=repr) == sorted(
+            store.run(query), key=repr
+        )
+    assert set(store.verified().values()) == {True}
+
+
+@pytest.mark.parametrize(
+    "text", ["now()", "current_date", "current_user", "random()", "age(now())"]
+)
+def test_what_depends_on_when_or_by_whom_it_is_asked_is_refused(store: Store, text: str) -> None:
+    error = refused(store, f"CREATE MATERIALIZED VIEW w AS SELECT {text} AS x FROM t", "0A000")
+    assert error.detail is not None
+    assert error.detail.endswith("its result depends on more than the rows")
+
+
+def test_functions_of_the_time_zone_are_those_of_utc_and_made_under_utc(store: Store) -> None:
+    store.run("SET timezone = 'Europe/Vienna'")
+    error = refused(store, f"CREATE MATERIALIZED VIEW z AS SELECT {STABLE['day']} FROM t", "0A000")
+    assert (error.detail, error.facts["function"]) == ("a view is kept in UTC", "cast")
+    store.run(f"CREATE MATERIALIZED VIEW z AS SELECT {STABLE['joined']} AS x FROM t")
+    store.run("CREATE MATERIALIZED VIEW s WITH (strict = false) AS SELECT now() AS x FROM t")

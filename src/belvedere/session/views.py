@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import datetime
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -24,6 +25,7 @@ from belvedere.sql.statements import DataPlan
 from belvedere.views import stream
 from belvedere.views.backfill import Build
 from belvedere.views.build import BACKFILLS, LATER, filled_later
+from belvedere.views.compile import zoned_function
 from belvedere.views.flip import switch
 from belvedere.views.form import form_of
 from belvedere.views.index_rule import is_index
@@ -90,6 +92,7 @@ def create_view(
         if statement.if_not_exists:
             return _await_built(session, statement)
     _require_kept_rows(statement)
+    _require_zone(session, statement.plan)
     state.rollback()
     options = dict(statement.options)
     with session.host.watched(_build(session, name, statement.plan)):
@@ -119,6 +122,19 @@ def _require_kept_rows(statement: d.CreateMaterializedView) -> None:
             "a materialized view with no data",
             hint="WITH (backfill = 'later') leaves the filling to `belvedere pipeline backfill`",
         )
+
+
+def _require_zone(session: Session, plan: n.Node) -> None:
+    """What the catalog keeps is read in UTC, so a view would not be what this session means."""
+    if session.settings.zone is not datetime.UTC:
+        name = zoned_function(plan)
+        if name is not None:
+            raise Unsupported(
+                "function of the session's time zone in a materialized view",
+                detail="a view is kept in UTC",
+                hint="name the zone with AT TIME ZONE, or set the time zone to UTC first",
+                function=name,
+            )
 
 
 def _build(session: Session, name: str, plan: n.Node) -> Build:

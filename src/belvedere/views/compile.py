@@ -16,9 +16,10 @@ What has no delta is refused with the construct named.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from typing import Any
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.errors import Unsupported
@@ -29,6 +30,7 @@ from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
+from belvedere.plan.functions.zones import depends_on_zone
 from belvedere.types import JSON, TEXT, Kind, SqlType
 from belvedere.views import colocated, local
 from belvedere.views.auxiliary import Auxiliary, KeptRows, auxiliaries_of, stored_rows
@@ -211,11 +213,34 @@ def _bag_reading(stored: Fields) -> Callable[[int], n.Node]:
 
 
 def require_deterministic(plan: n.Node) -> None:
+    """PostgreSQL's output functions are stable because of settings that are fixed here, and those
+    that ask for the time zone have that of the catalog, which is UTC: both are as good as
+    immutable."""
+    for _, function, arguments in _calls(plan):
+        stable = function.volatility is Volatility.STABLE
+        if not (stable and arguments and not function.environment):
+            raise refused(f"function {function.name}", "its result depends on more than the rows")
+    _require_values(plan)
+
+
+def zoned_function(plan: n.Node) -> str | None:
+    """The name of a function that means something else in another time zone, if there is one."""
+    for item, function, arguments in _calls(plan):
+        results = item.fields if isinstance(item, n.TableCall) else (item,)
+        types = tuple(argument.type for argument in arguments)
+        zoned = any(depends_on_zone(function, types, result.type) for result in results)
+        if zoned and not function.environment:
+            return function.name
+    return None
+
+
+def _calls(plan: n.Node) -> Iterator[tuple[Any, Function, tuple[e.Expression, ...]]]:
+    """Calls that are not immutable: with function and arguments."""
     for item, _ in walk(plan, 0):
         function = getattr(item, "function", None)
         if isinstance(function, Function) and function.volatility is not Volatility.IMMUTABLE:
-            raise refused(f"function {function.name}", "its result depends on more than the rows")
-    _require_values(plan)
+            arguments = (item.operand,) if isinstance(item, e.Cast) else item.arguments
+            yield item, function, arguments
 
 
 def _require_values(plan: n.Node) -> None:
