@@ -46,6 +46,7 @@ def main() -> int:
                 failures += bool(found.wrong)
                 for one in found.wrong[:3]:
                     print(f"seed {seed}, {maintenance}, {freshness}: {one}")
+        print(f"seed {seed}: {looks} looks, {sums} sums, {failures} failures so far", flush=True)
     for name, found_levels in levels.items():
         print(f"{name:<24} {dict(found_levels)}, promised {REQUIRED[name].name.lower()}")
     print(f"{looks} looks at views, {sums} sums of the verifier, {failures} failures")
