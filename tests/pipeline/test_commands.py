@@ -215,6 +215,8 @@ def test_without_pyspark_the_rest_works(filled: Path, tmp_path: Path) -> None:
         "belvedere: pyspark is not installed",
         "hint: pip install 'belvedere[spark]'",
     ]
+    bench = belvedere_command("bench", "pipeline", "--scale", "0.001", environment=environment)
+    assert (bench.returncode, bench.stderr) == (1, done.stderr)
     status = ["pipeline", "status", "--database", str(filled)]
     assert belvedere_command(*status, environment=environment).returncode == 0
     shell = belvedere_command("shell", str(filled), "-c", "SELECT 1", environment=environment)

@@ -110,6 +110,32 @@ def test_what_is_exported_can_be_loaded_again(
         export.run(spark, store, query, tmp_path / "csv")
 
 
+def test_texts_with_quotes_spaces_and_lines_come_back_as_they_were(
+    spark: SparkSession, store: Store, connection: Connection, tmp_path: Path
+) -> None:
+    from belvedere.pipeline import export
+    from belvedere.pipeline.load import Inputs, run
+
+    names = ['say "hi", you', "back\\slash", "ends\\", "  spaced  ", "", "two\nlines", '"', "a,b"]
+    for number, name in enumerate(names):
+        connection.execute("INSERT INTO items VALUES (?, ?, 1, NULL)", (number, name))
+    before = content(connection)
+    done = export.run(spark, store, Relation("table", "items"), tmp_path / "csv", form="csv")
+    assert done.rows == len(names)
+    written = b"".join(file.read_bytes() for file in (tmp_path / "csv").glob("part-*"))
+    assert b'"say ""hi"", you"' in written  # as COPY writes it
+    connection.execute("DELETE FROM items")
+    files = (str(tmp_path / "csv"),)
+    run(Inputs(spark, files, "csv", {"multiLine": "true"}), store, "items")
+    assert content(connection) == before
+    connection.execute("DELETE FROM items WHERE name = E'two\\nlines'")
+    connection.execute(f"COPY items TO '{tmp_path}/copied.csv' (FORMAT csv, HEADER true)")
+    before = content(connection)
+    connection.execute("DELETE FROM items")
+    run(Inputs(spark, (str(tmp_path / "copied.csv"),), "csv"), store, "items")
+    assert content(connection) == before
+
+
 @pytest.mark.parametrize(
     ("files", "form", "expected"),
     [

@@ -6,11 +6,19 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Observation, SparkSession, functions
 
 from belvedere.errors import InvalidInput
 from belvedere.execution.spark.failures import FAILURES, cause
 from belvedere.pipeline.store import Relation, Store
+
+CSV = {
+    "header": "true",
+    "escape": '"',
+    "ignoreLeadingWhiteSpace": "false",
+    "ignoreTrailingWhiteSpace": "false",
+}
+"""Texts as they are, with white space at their ends; quotes as `load` and COPY read them."""
 
 
 class Inputs(NamedTuple):
@@ -54,14 +62,16 @@ def run(
         store.describe(relation)
         parts = partitions or spark.sparkContext.defaultParallelism
         frame = build(Inputs(spark, store, relation, lease.position, parts))
+        counted = Observation()
+        frame = frame.observe(counted, functions.count(functions.lit(1)).alias("rows"))
         writer = frame.write.format(form)
-        if form == "csv":
-            writer = writer.option("header", "true")
+        for name, value in CSV.items() if form == "csv" else ():
+            writer = writer.option(name, value)
         writer.save(str(directory))
+        rows = int(counted.get["rows"])
     except FAILURES as error:
         raise InvalidInput("export failed", sqlstate="58030", detail=cause(error)) from error
     finally:
         store.release(lease)
     files = [file for file in directory.iterdir() if file.name.startswith("part-")]
-    rows = spark.read.format(form).option("header", "true").load(str(directory)).count()
     return Exported(directory, rows, len(files), lease.position)

@@ -38,6 +38,10 @@ FORMATS = {
 }
 PACKED = (".gz", ".bz2", ".zst")
 TEXT_FORMATS = ("csv", "json")
+CSV = {"header": "true", "escape": '"', "nullValue": "\0"}
+"""As COPY reads it: a quote within quotes is doubled (Spark puts a backslash before it, which
+`--option 'escape=\\'` reads), and quotes with nothing in them are an empty text, while nothing at
+all is NULL. Spark tells the two apart only when NULL is some text, so it is one that no text is."""
 
 
 class Inputs(NamedTuple):
@@ -98,8 +102,8 @@ def run(
 def build(inputs: Inputs, columns: Sequence[str]) -> DataFrame:
     """The rows of the files. Without a header the columns are the table's, in its order."""
     reader = inputs.spark.read.format(inputs.form)
-    if inputs.form == "csv":
-        reader = reader.option("header", "true")
+    for name, value in CSV.items() if inputs.form == "csv" else ():
+        reader = reader.option(name, value)
     if inputs.form == "json":
         reader = reader.option("primitivesAsString", "true")
     for name, value in inputs.options.items():

@@ -87,7 +87,7 @@ def bench(
         raise typer.BadParameter(f"known workloads: {', '.join((*BY_ROWS, *BY_SCALE))}")
     if spark and workload not in ON_SPARK:
         raise typer.BadParameter(f"--spark is for: {', '.join(ON_SPARK)}")
-    if spark:
+    if spark or workload == "pipeline":
         with _said_plainly():
             require_spark()
     module = importlib.import_module(f"belvedere.benchmarks.{workload}{'_spark' if spark else ''}")
