@@ -332,3 +332,19 @@ def test_functions_of_the_time_zone_are_those_of_utc_and_made_under_utc(store: S
     assert (error.detail, error.facts["function"]) == ("a view is kept in UTC", "cast")
     store.run(f"CREATE MATERIALIZED VIEW z AS SELECT {STABLE['joined']} AS x FROM t")
     store.run("CREATE MATERIALIZED VIEW s WITH (strict = false) AS SELECT now() AS x FROM t")
+
+
+def test_a_view_of_a_whole_table_may_be_written_short(store: Store) -> None:
+    store.run(
+        "CREATE MATERIALIZED VIEW short AS TABLE t",
+        "CREATE VIEW plain AS TABLE public.t",
+        "CREATE MATERIALIZED VIEW doubled AS TABLE t UNION ALL TABLE plain",
+        "ALTER TABLE t ADD COLUMN later int",
+        "INSERT INTO t VALUES (4, 'b', 4, 4)",
+    )
+    rows = store.run("SELECT id, g, v FROM t ORDER BY id")
+    assert store.run("SELECT * FROM short ORDER BY id") == rows
+    assert store.run("SELECT DISTINCT * FROM doubled ORDER BY id") == rows
+    store.run("DROP MATERIALIZED VIEW doubled", "DROP VIEW plain", "ALTER TABLE t RENAME TO u")
+    assert store.run("SELECT * FROM short ORDER BY id") == rows
+    assert set(store.verified().values()) == {True}

@@ -90,8 +90,8 @@ def parse_values(c: Cursor) -> t.ValuesList:
 
 def _table(c: Cursor) -> t.Select:
     at = c.expect("table")
-    name = c.qualified()
-    source = t.TableRef(name, None, (), at)
+    place = c.token.start
+    source = t.TableRef(c.qualified(), None, (), place)
     return t.Select((t.Target(t.Star((), at, at), None),), at, sources=(source,))
 
 

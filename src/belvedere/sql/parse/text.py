@@ -39,6 +39,8 @@ def render(tokens: Sequence[Token], replaced: Mapping[int, tuple[int, str]] | No
         text = spell(token)
         if replaced is not None and token.start in replaced:
             skip_to, text = replaced[token.start]
+            if token.kind == WORD and token.text == "table":  # TABLE t: the star of its columns
+                text = f"select {text} from"
         if last is not None and _spaced(last, token):
             parts.append(" ")
         parts.append(text)
