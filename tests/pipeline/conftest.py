@@ -39,6 +39,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
         "spark.sql.execution.arrow.pyspark.validateSchema.enabled": "true",
+        "spark.network.timeout": "3600s",  # a machine that stood still has not lost its executor
     }
     with session(f"local[{CORES}]", "belvedere tests", settings) as made:
         yield made

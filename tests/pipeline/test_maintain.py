@@ -82,12 +82,14 @@ def maintainer(spark: SparkSession, shop: Path, owner: str = "job", **more: Any)
     return Maintainer(spark, Store.of(str(shop)), DEFINITIONS, owner, 2, **more)
 
 
+@pytest.mark.parametrize("tasks", [1, 2])
 def test_views_are_brought_to_the_end_of_the_log(
-    spark: SparkSession, shop: Path, items: Connection, monkeypatch: pytest.MonkeyPatch
+    spark: SparkSession, shop: Path, items: Connection, monkeypatch: pytest.MonkeyPatch, tasks: int
 ) -> None:
-    monkeypatch.setattr(maintain, "SMALL_CHANGES", 0)  # two tasks and an exchange, however little
+    monkeypatch.setattr(maintain, "SMALL_CHANGES", 0)  # as a large batch, however little
     applied: list[Applied] = []
     job = maintainer(spark, shop, progress=applied.append)
+    job.tasks = tasks
     job.take([])
     before = {name: stored(items, name) for name in VIEWS}
     write_some(items)

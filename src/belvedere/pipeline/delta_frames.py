@@ -190,13 +190,9 @@ class DeltaFrames(Lowering):
         if keyed.types[width + 1 :] != key_types:
             raise NotNative("a key of other bounds")
         at_end = self._step is not None and scan.relation < self._step[0]
-        step = LookUp(self._held, Partners(scan, access), at_end, width, key_types, names)
+        step = LookUp(self.held, Partners(scan, access), at_end, width, key_types, names)
         found = Frame(data.mapInArrow(step, schema_of(names, types)), names, types)
         return found if node.residual is None else self.filtered(found, node.residual)
-
-    @property
-    def _held(self) -> Held:
-        return self.held  # type: ignore[return-value]
 
     def met(self, node: n.Join) -> Frame:
         """Changed rows beside changed rows of the same table, or beside constants."""
@@ -232,7 +228,7 @@ class DeltaFrames(Lowering):
             data, sides = self.frames.exchanged([keys], [all_columns(keys.types)])
         types = (*self.frames.carried(tuple(one.type for one in tree.plan.fields)), BIGINT)
         names = self.frames.names(len(types))
-        step = Redone(self._held, self.view, place, sides[0], types, names)
+        step = Redone(self.held, self.view, place, sides[0], types, names)
         return Frame(data.mapInArrow(step, schema_of(names, types)), names, types)
 
     def applied(self, tree: Apply, place: Place) -> Frame | None:
@@ -247,7 +243,7 @@ class DeltaFrames(Lowering):
             data, sides = self.frames.gathered(inputs)
         types = (*self.frames.carried(tuple(one.type for one in tree.plan.fields)), BIGINT)
         names = self.frames.names(len(types))
-        step = Applied(self._held, self.view, place, sides, types, names)
+        step = Applied(self.held, self.view, place, sides, types, names)
         return Frame(data.mapInArrow(step, schema_of(names, types)), names, types)
 
     def nothing(self, tree: Tree) -> Frame:

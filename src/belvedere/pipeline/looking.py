@@ -28,6 +28,7 @@ from belvedere.execution.spark.operators import Failed, Side, batches_of, side_r
 from belvedere.execution.spark.types import to_array, to_values
 from belvedere.pipeline.held import Held
 from belvedere.pipeline.inputs import Batches, carried_batch
+from belvedere.pipeline.ready import Ready
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
@@ -67,6 +68,12 @@ def part_at(tree: Tree, place: Place) -> Tree:
     return tree
 
 
+def opened(held: Held | None) -> Held:
+    """Steps that are only made, to be explained, have none."""
+    assert held is not None, "a step that is run has been given where state is"
+    return held
+
+
 # -- partners --------------------------------------------------------------------------------------
 
 
@@ -82,7 +89,7 @@ class LookUp:
     """Rows of `width` columns with a weight, then the values of the key: gives the rows, the
     partner's columns, and the weight."""
 
-    held: Held
+    held: Held | None
     partners: Partners
     at_end: bool
     width: int
@@ -92,7 +99,7 @@ class LookUp:
     def __call__(self, batches: Batches) -> Batches:
         scan = self.partners.scan
         try:
-            with self.held.table(scan.relation, at_end=self.at_end) as reader:
+            with opened(self.held).table(scan.relation, at_end=self.at_end) as reader:
                 find = self._finder(reader)
                 for batch in batches:
                     if batch.num_rows:
@@ -103,14 +110,12 @@ class LookUp:
     def _beside(self, batch: pa.RecordBatch, find: Find) -> pa.RecordBatch:
         places, keys = _numbered(batch, self.width + 1, self.key_types)
         numbers, partners = find(keys)
-        counts = np.bincount(numbers, minlength=len(keys)) if len(keys) else np.zeros(0, np.int64)
+        counts = np.bincount(numbers, minlength=len(keys))
         order = np.argsort(numbers, kind="stable")
         starts = np.concatenate(([0], np.cumsum(counts)))
-        there = places >= 0
-        mine = np.flatnonzero(there)
-        repeats = counts[places[mine]]
-        left = np.repeat(mine, repeats)
-        firsts = np.repeat(starts[places[mine]], repeats)
+        repeats = counts[places]
+        left = np.repeat(np.arange(len(places)), repeats)
+        firsts = np.repeat(starts[places], repeats)
         within = np.arange(len(left)) - np.repeat(np.cumsum(repeats) - repeats, repeats)
         right = order[firsts + within]
         rows = [batch.column(i).take(pa.array(left)) for i in range(self.width + 1)]
@@ -201,7 +206,7 @@ def _numbered(batch: pa.RecordBatch, first: int, types: Types) -> tuple[Any, lis
 class Redone:
     """In the task that has these keys of an operator by partition."""
 
-    held: Held
+    held: Held | None
     view: int
     place: Place
     side: Side
@@ -212,11 +217,12 @@ class Redone:
         try:
             keys = [row for batch in batches for row in side_rows(batch, 0, self.side)]
             if keys:
-                known = self.held.known
+                held = opened(self.held)
+                known = held.known
                 maintainer = known.maintainer(*known.views([self.view]))
                 source = maintainer.source(part_at(maintainer.tree, self.place))
                 assert isinstance(source, RecomputeSource)
-                with self.held.ends() as (before, after):
+                with held.ends() as (before, after):
                     found = source.of_touched(keys, before, after)
                     yield from _weighted(found, self.types, self.names)
         except Error as error:
@@ -227,7 +233,7 @@ class Redone:
 class Applied:
     """In the task that has these keys of an operator over left rows."""
 
-    held: Held
+    held: Held | None
     view: int
     place: Place
     sides: tuple[Side, ...]
@@ -241,15 +247,15 @@ class Applied:
                 for number, side in enumerate(self.sides):
                     given[number] += side_rows(batch, number, side)
             if any(given):
-                with self.held.ends() as (before, after):
-                    step = Step((), before, self.held.known.indexes, after)
-                    found = self._source(given).delta(step)
+                held = opened(self.held)
+                with held.ends() as (before, after):
+                    step = Step((), before, held.known.indexes, after)
+                    found = self._source(held.known, given).delta(step)
                     yield from _weighted(found, self.types, self.names)
         except Error as error:
             raise Failed(error) from None
 
-    def _source(self, given: list[list[Row]]) -> ApplySource:
-        known = self.held.known
+    def _source(self, known: Ready, given: list[list[Row]]) -> ApplySource:
         maintainer = known.maintainer(*known.views([self.view]))
         tree = part_at(maintainer.tree, self.place)
         assert isinstance(tree, Apply)
