@@ -26,10 +26,14 @@ class Home(Protocol):
     store: BatchStore
     undo: UndoIndex
     latch: threading.Lock
+    written: Snapshot
 
 
 class SnapshotReader:
-    """The store as of a snapshot: what it holds now, with later batches undone."""
+    """The store as of a snapshot: what it holds now, with later batches undone.
+
+    Also without an open snapshot every single read is of one moment, its own or a later one: what
+    was forgotten of the undo index by the time it is asked was published before."""
 
     __slots__ = ("_batch", "_get", "_home", "_undo", "catalog", "position")
 
@@ -63,26 +67,33 @@ class SnapshotReader:
     ) -> Iterator[list[Pair]]:
         if limit is not None:
             batch_rows = min(batch_rows, max(limit, 1))
-        batches = self._home.store.scan(start, end, reverse=reverse, batch_rows=batch_rows)
-        first = next(batches, None)  # opens the iterator before the undo index is looked at
-        overlay = self._overlay(start, end)
-        return merge_scan(_chain(first, batches), overlay, reverse=reverse, limit=limit)
+        while True:
+            seen = self._home.written[0]
+            batches = self._home.store.scan(start, end, reverse=reverse, batch_rows=batch_rows)
+            first = next(batches, None)  # opens the iterator before the undo index is looked at
+            overlay, forgotten = self._overlay(start, end)
+            # Undoing a batch that the iterator has not seen shows one before it, which it may not
+            # have seen either. That takes a whole group commit in between.
+            if not overlay or forgotten <= seen:
+                return merge_scan(_chain(first, batches), overlay, reverse=reverse, limit=limit)
 
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
         values = self._home.store.scan_values(start, end, batch_rows=batch_rows)
         first = next(values, None)
-        if not self._overlay(start, end):
+        if not self._overlay(start, end)[0]:
             return _chain(first, values)
         pairs = self.scan(start, end, batch_rows=batch_rows)
         return ([value for _, value in batch] for batch in pairs)
 
-    def _overlay(self, start: bytes, end: bytes) -> Overlay:
+    def _overlay(self, start: bytes, end: bytes) -> tuple[Overlay, int]:
+        """What is undone, and up to which batch nothing can be."""
         if not self._undo:
-            return {}
+            return {}, 0
+        undo = self._home.undo
         with self._home.latch:
-            return self._home.undo.images(start, end, self._batch)
+            return undo.images(start, end, self._batch), undo.floor
 
 
 class NewestReader:

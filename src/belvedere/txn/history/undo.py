@@ -59,6 +59,7 @@ class UndoIndex:
         self._open_scratch = open_scratch
         self._scratch: BatchStore | None = None
         self._spilled = 0
+        self.floor = 0  # up to which batch entries were forgotten
         self.entries = self._entries  # for the two hot questions: is it empty, is this key in it
 
     def __len__(self) -> int:
@@ -98,6 +99,7 @@ class UndoIndex:
     def purge(self, floor: int) -> None:
         """Forget the entries of batches at or below `floor`: nobody reads before it any more."""
         batches, entries = self._batches, self._entries
+        self.floor = floor
         while batches and batches[0][0] <= floor:
             for key in batches.popleft()[1]:
                 known = entries.get(key)

@@ -1,0 +1,98 @@
+"""A read without an open snapshot is of one published moment, whatever commits beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from belvedere.catalog.catalog import empty
+from belvedere.kv.batch import Pair
+from belvedere.kv.memory import MemoryStore
+from belvedere.txn.border import RowChange, Snapshot
+from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.history.undo import UndoIndex
+
+KEYS = [bytes([n]) for n in range(5)]
+State = dict[bytes, bytes]
+
+
+class _Beside(MemoryStore):
+    """A store where something happens each time a scan was opened."""
+
+    def __init__(self, pairs: State) -> None:
+        super().__init__(pairs.items())
+        self.beside: Callable[[], None] = lambda: None
+
+    def scan(self, *given: Any, **options: Any) -> Iterator[list[Pair]]:
+        return self._opened(super().scan(*given, **options))
+
+    def scan_values(self, *given: Any, **options: Any) -> Iterator[list[bytes]]:
+        return self._opened(super().scan_values(*given, **options))
+
+    def _opened(self, batches: Iterator[Any]) -> Iterator[Any]:
+        first = next(batches, None)
+        self.beside()
+        if first is not None:
+            yield first
+        yield from batches
+
+
+class _History:
+    """Batches that are written, and published later; the state after each."""
+
+    def __init__(self) -> None:
+        start: State = {key: b"\0" for key in KEYS}
+        self.states = [start]
+        self.store = _Beside(start)
+        self.visibility = Visibility(
+            self.store, UndoIndex(1000, MemoryStore), Snapshot(0, 0, empty()), hold=True
+        )
+
+    def write(self, moved: set[int]) -> None:
+        batch, before = len(self.states), self.states[-1]
+        after = before | {KEYS[n]: bytes([batch]) for n in moved}
+        changes = [RowChange(key, before[key], after[key]) for key in map(KEYS.__getitem__, moved)]
+        self.states.append(after)
+        successor = Snapshot(batch, batch, empty())
+        self.visibility.write([(c.key, c.new) for c in changes], successor, changes, {}, 0)
+
+    def publish(self, through: int) -> None:
+        published, written = self.visibility.published[0], self.visibility.written[0]
+        batch = min(max(through, published), written)
+        self.visibility.publish(Snapshot(batch, batch, empty()))
+
+
+BATCH = st.sets(st.integers(0, len(KEYS) - 1), min_size=1)
+STEP = st.tuples(st.lists(BATCH, max_size=4), st.integers(0, 8))
+
+
+@given(before=STEP, beside=st.lists(STEP, max_size=4), values=st.booleans())
+@settings(max_examples=300, deadline=None)
+def test_a_scan_without_a_snapshot_is_of_one_published_moment(
+    before: tuple[list[set[int]], int],
+    beside: list[tuple[list[set[int]], int]],
+    values: bool,
+) -> None:
+    history = _History()
+    steps = iter([before, *beside])
+
+    def step() -> None:
+        moves, through = next(steps, ([], 0))
+        for moved in moves:
+            history.write(moved)
+        history.publish(through)
+
+    step()
+    visibility = history.visibility
+    asked = visibility.published[0]
+    reader = visibility.reader(visibility.published)
+    history.store.beside = step
+    if values:
+        found = [one for batch in reader.scan_values(b"\0", b"\xff") for one in batch]
+    else:
+        found = [value for batch in reader.scan(b"\0", b"\xff") for _, value in batch]
+    published = history.states[asked : visibility.published[0] + 1]
+    assert found in [list(state.values()) for state in published]
