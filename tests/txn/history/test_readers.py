@@ -44,7 +44,7 @@ class _History:
     """Batches that are written, and published later; the state after each."""
 
     def __init__(self) -> None:
-        start: State = {key: b"\0" for key in KEYS}
+        start: State = dict.fromkeys(KEYS, b"\x00")
         self.states = [start]
         self.store = _Beside(start)
         self.visibility = Visibility(
