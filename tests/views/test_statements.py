@@ -348,3 +348,27 @@ def test_a_view_of_a_whole_table_may_be_written_short(store: Store) -> None:
     store.run("DROP MATERIALIZED VIEW doubled", "DROP VIEW plain", "ALTER TABLE t RENAME TO u")
     assert store.run("SELECT * FROM short ORDER BY id") == rows
     assert set(store.verified().values()) == {True}
+
+
+# -- what is NULL whatever a row has ---------------------------------------------------------------
+
+
+@pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT id FROM t WHERE v / 0 = NULL",
+        "SELECT id FROM t WHERE NOT v / - + 0 BETWEEN NULL AND NULL",
+        "SELECT id, v / 0 + NULL AS n FROM t",
+        "SELECT count(*) AS n FROM t WHERE v / 0 < NULL AND v > 1",
+    ],
+)
+def test_a_view_does_not_compute_what_is_null_anyway(
+    store: Store, query: str, maintenance: str
+) -> None:
+    """As its query does: PostgreSQL, too, says NULL there and divides nothing."""
+    store.run(f"CREATE MATERIALIZED VIEW v WITH (maintenance = '{maintenance}') AS {query}")
+    store.run("INSERT INTO t VALUES (4, 'b', 4)")
+    found = rows_of(store.session(), "SELECT * FROM v", "latest")
+    assert sorted(found) == sorted(rows_of(store.session(), query))
+    assert refused(store, "DROP TABLE t", "2BP01")

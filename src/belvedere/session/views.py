@@ -18,6 +18,7 @@ from belvedere.sql.bind.statement import TEXTS, bind_statement
 from belvedere.sql.parse.script import parse_script
 from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.decorrelate import decorrelate
+from belvedere.sql.rules.fold_constants import fold_nulls
 from belvedere.sql.rules.prune_columns import prune_columns
 from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
@@ -48,13 +49,21 @@ _OPTIONS = (
     stream.OPTION,
     LATER,
 )
+RULES = (
+    fold_nulls,
+    decorrelate,
+    push_predicates,
+    simplify_projects,
+    prune_columns,
+    simplify_projects,
+)
 
 
 def bind_definition(catalog: Catalog, text: str) -> n.Node:
     """The plan of a view's definition, over base tables, with sub-queries joined where they can
     be."""
     plan, context = written(catalog, text), Context(catalog, TEXTS)
-    for rule in (decorrelate, push_predicates, simplify_projects, prune_columns, simplify_projects):
+    for rule in RULES:
         plan = rule(plan, context)
     return plan
 

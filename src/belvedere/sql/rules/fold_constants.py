@@ -38,6 +38,20 @@ def fail_constants(plan: n.Node, context: Context) -> n.Node:
     return plan
 
 
+def fold_nulls(plan: n.Node, context: Context) -> n.Node:
+    """The plan with what is NULL whatever a row has (`x / 0 = NULL`) written as that. Neither
+    operators nor the tables they read go: for definitions, which name their tables."""
+    node = rebuild_inputs(plan, lambda one: fold_nulls(one, context))
+    return rebuild_expressions(node, _with_nulls)
+
+
+def _with_nulls(expression: e.Expression) -> e.Expression:
+    found = rebuild(expression, _with_nulls)
+    if isinstance(found, e.Call) and found.function.strict and any(map(_is_null, found.arguments)):
+        return e.Literal(None, found.type)
+    return found
+
+
 def fold(expression: e.Expression) -> e.Expression:
     """The expression with every constant part of it computed."""
     return _Folder(strict=False).fold(expression)
