@@ -49,7 +49,7 @@ _OPTIONS = (
     stream.OPTION,
     LATER,
 )
-RULES = (
+_RULES = (
     fold_nulls,
     decorrelate,
     push_predicates,
@@ -63,7 +63,7 @@ def bind_definition(catalog: Catalog, text: str) -> n.Node:
     """The plan of a view's definition, over base tables, with sub-queries joined where they can
     be."""
     plan, context = written(catalog, text), Context(catalog, TEXTS)
-    for rule in RULES:
+    for rule in _RULES:
         plan = rule(plan, context)
     return plan
 
