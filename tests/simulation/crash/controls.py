@@ -76,10 +76,15 @@ def _cut(home: Path) -> list[str]:
 
 
 def swallowed_sync(home: Path, seed: int) -> list[str]:
-    """A failed sync that is taken for a success."""
-    case = faults.Case("buy", "sync.before", "raise", 1, seed)
+    """A failed sync that is taken for a success. What the store holds depends on who was quicker,
+    so a purchase may be refused, and reach no sync: then another is tried."""
     plan = faults.prepare(home / "sweep", seed)
-    return faults.run_case(home / "sweep", plan, case, "sync_error_swallowed")[1]
+    for attempt in range(5):
+        case = faults.Case("buy", "sync.before", "raise", 1, seed + 1000 * attempt)
+        struck, problems = faults.run_case(home / "sweep", plan, case, "sync_error_swallowed")
+        if struck:
+            return problems
+    return []
 
 
 def fault_that_never_strikes(home: Path, seed: int) -> list[str]:
