@@ -30,7 +30,6 @@ from functools import reduce
 from pyspark.sql import functions as f
 
 from belvedere.catalog.catalog import Catalog, empty
-from belvedere.execution.spark.forms import comparable
 from belvedere.execution.spark.frames import Frame, schema_of
 from belvedere.execution.spark.lower import Lowering, all_columns
 from belvedere.execution.spark.types import NotNative, Typed
@@ -196,18 +195,11 @@ class DeltaFrames(Lowering):
 
     def met(self, node: n.Join) -> Frame:
         """Changed rows beside changed rows of the same table, or beside constants."""
-        left, right = (self.frames.fresh(self.frame(one)) for one in (node.left, node.right))
-        widths = len(left.names) - 1, len(right.names) - 1
-        left, left_keys = self.columns(left, [key.left for key in node.keys])
-        right, right_keys = self.columns(right, [key.right for key in node.keys])
-        parts = []
-        for key, one, other in zip(node.keys, left_keys, right_keys):
-            if not comparable(one.type, other.type):
-                raise NotNative("join keys whose equal values may look different")
-            parts.append(f"({one.text} {'<=>' if key.null_safe else '='} {other.text})")
+        left, right, widths, parts = self.sides_of(node)
+        weighted = widths[0] - 1, widths[1] - 1  # the last of each is the weight
         data = left.data.join(right.data, f.expr(" AND ".join(parts) or "TRUE"), "inner")
-        both = left.columns[: widths[0]] + right.columns[: widths[1]]
-        weights = left.columns[widths[0]].text, right.columns[widths[1]].text
+        both = left.columns[: weighted[0]] + right.columns[: weighted[1]]
+        weights = left.columns[weighted[0]].text, right.columns[weighted[1]].text
         found = self.frames.selected(data, [*both, Typed(f"({' * '.join(weights)})", BIGINT)])
         return found if node.residual is None else self.filtered(found, node.residual)
 

@@ -7,20 +7,11 @@ floor (a token); views read it in full.
 from __future__ import annotations
 
 import enum
-import re
 from typing import NamedTuple
 
 from belvedere.errors import InvalidInput
+from belvedere.views.schedule import parsed_us
 
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)\s*")
-_UNITS_US = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "min": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-}
 _TOKEN_CHARACTERS_MIN = 40
 
 
@@ -45,9 +36,9 @@ def parse_freshness(text: str) -> Freshness:
     word = text.strip()
     if word.lower() in ("any", "session", "latest"):
         return Freshness(FreshnessKind(word.lower()))
-    found = _DURATION.fullmatch(word)
-    if found is not None:
-        return Freshness(FreshnessKind.BOUNDED, int(float(found[1]) * _UNITS_US[found[2]]))
+    bound_us = parsed_us(word)
+    if bound_us is not None:
+        return Freshness(FreshnessKind.BOUNDED, bound_us)
     if len(word) >= _TOKEN_CHARACTERS_MIN and " " not in word:
         return Freshness(FreshnessKind.TOKEN, token=word)
     raise InvalidInput(

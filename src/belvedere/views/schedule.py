@@ -50,9 +50,14 @@ class Schedule(NamedTuple):
         return None if self.refresh_every_us is None else self.refresh_every_us / 1e6
 
 
-def duration_us(text: str) -> int:
+def parsed_us(text: str) -> int | None:
+    """A duration such as '250 ms' in microseconds; None for anything else."""
     found = _DURATION.fullmatch(text)
-    length = 0 if found is None else int(float(found[1]) * _UNITS_US[found[2]])
+    return None if found is None else int(float(found[1]) * _UNITS_US[found[2]])
+
+
+def duration_us(text: str) -> int:
+    length = parsed_us(text)
     if not length:
         raise InvalidInput(
             "invalid duration",

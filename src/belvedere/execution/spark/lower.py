@@ -278,16 +278,7 @@ class Lowering:
         return self.operated(made, data, tagged)
 
     def native_join(self, node: n.Join) -> Frame:
-        left = self.frames.fresh(self.frame(node.left))
-        right = self.frames.fresh(self.frame(node.right))
-        widths = len(left.names), len(right.names)
-        left, left_keys = self.columns(left, [key.left for key in node.keys])
-        right, right_keys = self.columns(right, [key.right for key in node.keys])
-        parts = []
-        for key, one, other in zip(node.keys, left_keys, right_keys):
-            if not comparable(one.type, other.type):
-                raise NotNative("join keys whose equal values may look different")
-            parts.append(f"({one.text} {'<=>' if key.null_safe else '='} {other.text})")
+        left, right, widths, parts = self.sides_of(node)
         both = left.columns[: widths[0]] + right.columns[: widths[1]]
         later: e.Expression | None = None
         if node.residual is not None:
@@ -300,6 +291,20 @@ class Lowering:
         kept = both if node.kind not in (n.JoinKind.SEMI, n.JoinKind.ANTI) else both[: widths[0]]
         joined = self.frames.selected(data, kept)
         return joined if later is None else self.filtered(joined, later)
+
+    def sides_of(self, node: n.Join) -> tuple[Frame, Frame, tuple[int, int], list[str]]:
+        """Both sides of a join with the columns of its keys behind their own, how many are their
+        own, and the conditions of the keys."""
+        left, right = (self.frames.fresh(self.frame(one)) for one in (node.left, node.right))
+        widths = len(left.names), len(right.names)
+        left, left_keys = self.columns(left, [key.left for key in node.keys])
+        right, right_keys = self.columns(right, [key.right for key in node.keys])
+        parts = []
+        for key, one, other in zip(node.keys, left_keys, right_keys):
+            if not comparable(one.type, other.type):
+                raise NotNative("join keys whose equal values may look different")
+            parts.append(f"({one.text} {'<=>' if key.null_safe else '='} {other.text})")
+        return left, right, widths, parts
 
     def lateral(self, node: n.Join) -> Frame:
         """What makes rows of each left row by itself needs no exchange."""
