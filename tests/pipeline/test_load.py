@@ -66,8 +66,10 @@ def test_bad_rows_stop_the_load_or_go_to_the_rejects_file(
 
     (tmp_path / "a.csv").write_text(GOOD + BAD)
     inputs = Inputs(spark, (str(tmp_path / "a.csv"),), "csv")
-    with pytest.raises(InvalidInput):
+    with pytest.raises(InvalidInput) as refused:
         run(inputs, store, "items")
+    assert refused.value.detail is not None
+    assert "(3, three, dear, " in refused.value.detail
     assert content(connection) == []
     rejects = tmp_path / "rejects.csv"
     done = run(inputs, store, "items", on_error="reject", rejects=rejects)

@@ -135,3 +135,14 @@ def test_a_mistake_far_down_says_its_line(
     state, message = outcome(con, file, "FORMAT csv")  # type: ignore[misc]
     assert state == "22P02"
     assert "line=34" in message
+
+
+@pytest.mark.parametrize("quoted", ["", '"'])
+def test_a_refused_row_is_shown(con: belvedere.Connection, tmp_path: Path, quoted: str) -> None:
+    con.execute("CREATE TABLE named (id int PRIMARY KEY, name text NOT NULL, note text)")
+    (tmp_path / "a.csv").write_text(f"1,a,\n2,,{quoted}{'long' * 40}{quoted}\n")
+    shown = rf"failing row contains \(2, null, {'long' * 16}\.\.\)"
+    with pytest.raises(belvedere.IntegrityError, match=shown):
+        con.execute(f"COPY named FROM '{tmp_path / 'a.csv'}' (format csv)")
+    with pytest.raises(belvedere.IntegrityError, match=shown):
+        con.execute("INSERT INTO named VALUES (2, NULL, ?)", ["long" * 40])

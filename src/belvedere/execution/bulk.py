@@ -15,8 +15,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.relation import CompiledTable
-from belvedere.errors import InvalidInput
-from belvedere.txn.rows import duplicate_key
+from belvedere.txn.rows import duplicate_key, null_refused
 from belvedere.txn.transaction import Transaction
 from belvedere.types import TIMED, Kind, Row, SqlType
 
@@ -42,7 +41,7 @@ class Loader:
         for slot, name in table.not_null:
             for row in rows:
                 if row[slot] is None:
-                    raise _null_refused(table, name)
+                    raise null_refused(table, name, [row[one.slot] for one in table.live])
         self._add(list(map(table.encode, rows)))
 
     def add_columns(self, batch: pa.RecordBatch) -> None:
@@ -51,8 +50,11 @@ class Loader:
         from belvedere.codec.arrow_load import arrow_to_rows  # heavy
 
         for slot, name in self._table.not_null:
-            if batch.column(slot).null_count:
-                raise _null_refused(self._table, name)
+            column = batch.column(slot)
+            if column.null_count:
+                first = column.is_null().index(True).as_py()
+                row = [batch.column(one.slot)[first].as_py() for one in self._table.live]
+                raise null_refused(self._table, name, row)
         self._add(arrow_to_rows(self._table.layout, batch))
 
     def _add(self, values: list[bytes]) -> None:
@@ -84,15 +86,6 @@ class Loader:
         for pairs in last:
             return pairs[0][0]
         return None
-
-
-def _null_refused(table: CompiledTable, column: str) -> InvalidInput:
-    return InvalidInput(
-        "null value in a column that must not be null",
-        sqlstate="23502",
-        table=table.table.name,
-        column=column,
-    )
 
 
 def is_direct(sql_type: SqlType, arrow_type: pa.DataType) -> bool:

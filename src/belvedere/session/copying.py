@@ -26,7 +26,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.functions import formatter, parser
 from belvedere.plan.transform import rebuild
 from belvedere.session import parquet, textcolumns, textfile
-from belvedere.session.parameters import converter
+from belvedere.session.parameters import converter, telling
 from belvedere.session.result import Result
 from belvedere.sql import statements as s
 from belvedere.txn.transaction import Transaction
@@ -141,7 +141,7 @@ def _copy_parquet(intake: _Intake, statement: s.Copy) -> None:
     if statement.path is None:
         raise Unsupported("COPY of Parquet from STDIN")
     names = [field.name for field in statement.columns]
-    convert = converter([field.type for field in statement.columns])
+    convert = telling(converter([field.type for field in statement.columns]))
     for columns in parquet.batches(_existing(statement.path), names):
         if intake.columns is None or not intake.add_columns(columns):
             values = [column.to_pylist() for column in columns]

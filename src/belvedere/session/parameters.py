@@ -17,6 +17,7 @@ from belvedere.plan.functions import cast_function, parser
 from belvedere.plan.functions.casts import Context
 from belvedere.plan.values.datetimes import in_zone
 from belvedere.plan.values.texts import checked
+from belvedere.txn.rows import failing
 from belvedere.types import (
     BIGINT,
     BOOLEAN,
@@ -63,6 +64,19 @@ def converter(
             return made(given)
 
     return convert
+
+
+def telling(convert: Callable[[Sequence[Any]], Row]) -> Callable[[Sequence[Any]], Row]:
+    """The same for rows of a file: a value that is refused tells its row."""
+
+    def converted(given: Sequence[Any]) -> Row:
+        try:
+            return convert(given)
+        except InvalidInput as error:
+            error.detail = error.detail or failing(given)
+            raise
+
+    return converted
 
 
 def _converter(types: Sequence[SqlType]) -> Callable[[Sequence[Any]], Row]:

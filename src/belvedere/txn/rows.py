@@ -6,11 +6,17 @@ what needs expressions (CHECK, defaults) has happened before.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from typing import Any
+
 from belvedere.catalog.relation import CompiledTable
 from belvedere.errors import InvalidInput
 from belvedere.txn.roots import root_of
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
+
+SHOWN_MAX = 64
+"""How much of a value an error shows."""
 
 
 def insert(transaction: Transaction, table: CompiledTable, row: Row) -> None:
@@ -79,13 +85,26 @@ def checked(table: CompiledTable, row: Row) -> bytes:
     """The stored form of a row. 23502: a column must not be NULL."""
     for slot, name in table.not_null:
         if row[slot] is None:
-            raise InvalidInput(
-                "null value in a column that must not be null",
-                sqlstate="23502",
-                table=table.table.name,
-                column=name,
-            )
+            raise null_refused(table, name, [row[column.slot] for column in table.live])
     return table.encode(row)
+
+
+def null_refused(table: CompiledTable, column: str, values: Iterable[Any]) -> InvalidInput:
+    """`values` are those of the columns that a user sees."""
+    return InvalidInput(
+        "null value in a column that must not be null",
+        sqlstate="23502",
+        detail=failing(values),
+        table=table.table.name,
+        column=column,
+    )
+
+
+def failing(values: Iterable[Any]) -> str:
+    """Which row it was, for people; long values are cut."""
+    shown = ["null" if value is None else str(value) for value in values]
+    cut = [one if len(one) <= SHOWN_MAX else f"{one[:SHOWN_MAX]}.." for one in shown]
+    return f"failing row contains ({', '.join(cut)})"
 
 
 def _lock_root(transaction: Transaction, table: CompiledTable, key: bytes, row: Row) -> None:

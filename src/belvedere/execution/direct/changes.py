@@ -18,6 +18,7 @@ from belvedere.execution.direct.conflicts import Arbiter, compile_arbiters
 from belvedere.execution.direct.context import Bound, Context
 from belvedere.execution.run import Rows, Run, Write
 from belvedere.plan import nodes as n
+from belvedere.txn.rows import failing, null_refused
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
 
@@ -132,7 +133,7 @@ def compile_rules(
                     values[place] = value
             for ordinal in rules.not_null:
                 if values[ordinal] is None:
-                    raise _null_refused(table, ordinal)
+                    raise null_refused(table, table.live[ordinal].name, values)
             for name, test in tests:
                 if test(values) is False:
                     raise _check_violated(table, name, values)
@@ -143,21 +144,11 @@ def compile_rules(
     return bind
 
 
-def _null_refused(table: CompiledTable, ordinal: int) -> InvalidInput:
-    return InvalidInput(
-        "null value in a column that must not be null",
-        sqlstate="23502",
-        table=table.table.name,
-        column=table.live[ordinal].name,
-    )
-
-
 def _check_violated(table: CompiledTable, name: str, values: list[Any]) -> InvalidInput:
-    shown = ", ".join("null" if value is None else str(value) for value in values)
     return InvalidInput(
         "new row violates check constraint",
         sqlstate="23514",
-        detail=f"failing row contains ({shown})",
+        detail=failing(values),
         constraint=name,
         table=table.table.name,
     )

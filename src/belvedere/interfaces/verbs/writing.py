@@ -22,7 +22,7 @@ from belvedere.interfaces.verbs.relations import quoted
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import rebuild_inputs
 from belvedere.session import front
-from belvedere.session.parameters import converter
+from belvedere.session.parameters import converter, telling
 from belvedere.session.result import Result
 from belvedere.session.session import Session
 from belvedere.sql.statements import DataPlan
@@ -122,7 +122,8 @@ class Writer:
         self._target = target
         self._reject = reject
         self._corrupt = corrupt
-        self._convert = converter([column.type for column in target.columns])
+        convert = converter([column.type for column in target.columns])
+        self._convert = convert if reject else telling(convert)
         self._keys: set[Row] = set()
         self.outcome = Outcome()
         delete = target.operation == "delete"
