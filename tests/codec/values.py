@@ -142,10 +142,8 @@ def corpus(sql_type: SqlType) -> list[Any]:
         if stored is not None:
             found.append(stored)
     if sql_type.kind is Kind.NUMERIC and sql_type.precision is not None:
-        most = Decimal(10**sql_type.precision - 1)
-        found += [
-            canonical(sql_type, most.scaleb(-(sql_type.scale or 0), _exact) * s) for s in (1, -1)
-        ]
+        most = Decimal(10**sql_type.precision - 1).scaleb(-(sql_type.scale or 0), _exact)
+        found += [canonical(sql_type, one) for one in (most, most.copy_negate())]
     return found
 
 
@@ -167,16 +165,16 @@ def canonical(sql_type: SqlType, value: Any) -> Any:
 def _canonical_numeric(sql_type: SqlType, value: Decimal) -> Decimal | None:
     if not value.is_finite():
         return value
-    value = value if value else abs(value)
+    value = value if value else value.copy_abs()
     if sql_type.precision is None:
         exponent = min(0, int(value.as_tuple().exponent))
         return value.quantize(Decimal((0, (1,), exponent)), context=_exact)
     scale = sql_type.scale or 0
     scaled = value.scaleb(scale, _exact)
-    if abs(scaled) >= 10**sql_type.precision or scaled != int(scaled):
+    if scaled.copy_abs() >= 10**sql_type.precision or scaled != int(scaled):
         return None
-    shown = int(scaled) * Decimal(10) ** -scale if scale < 0 else Decimal(int(scaled))
-    return shown if scale < 0 else shown.scaleb(-scale, _exact)
+    units = int(scaled)
+    return Decimal(units * 10**-scale) if scale < 0 else Decimal(units).scaleb(-scale, _exact)
 
 
 def generated(sql_type: SqlType) -> st.SearchStrategy[Any]:
@@ -304,7 +302,7 @@ def random_value(rng: random.Random, sql_type: SqlType) -> Any:
             return value + bytes(rng.choices(b"\0\x01a\xfe\xff", k=rng.randrange(4)))
         case Kind.NUMERIC if sql_type.precision is None and value.is_finite():
             return _exact.add(
-                value, Decimal(rng.randrange(-2000, 2000)).scaleb(rng.randrange(-9, 9))
+                value, Decimal(rng.randrange(-2000, 2000)).scaleb(rng.randrange(-9, 9), _exact)
             )
         case Kind.TIMESTAMP if FIRST < value < LAST:
             return value + timedelta(microseconds=rng.randrange(-300, 300))

@@ -61,7 +61,7 @@ def test_columns_of_a_file_are_the_rows_that_inserts_would_make(
         tmp_path / "f.parquet",
         id=pa.array(numbers, pa.int64()),
         price=pa.array(
-            [None if n % 7 == 0 else Decimal(n) / 4 for n in numbers], pa.decimal128(15, 2)
+            [None if n % 7 == 0 else Decimal(f"{n / 4:.2f}") for n in numbers], pa.decimal128(15, 2)
         ),
         name=pa.array([None if n % 5 == 0 else f"n {n}" for n in numbers]),
         code=pa.array([str(n % 99) for n in numbers]),

@@ -9,6 +9,7 @@ from decimal import Decimal
 import pytest
 
 import belvedere
+from tests.exact import EXACT
 
 SEED = 5
 ROWS = 1_500
@@ -61,12 +62,12 @@ def con() -> Iterator[belvedere.Connection]:
             rows.append(
                 (
                     number,
-                    Decimal(a).scaleb(-3),
-                    Decimal(pick.randrange(1, 1000)).scaleb(-1),
-                    Decimal(b).scaleb(-2),
+                    Decimal(a).scaleb(-3, EXACT),
+                    Decimal(pick.randrange(1, 1000)).scaleb(-1, EXACT),
+                    Decimal(b).scaleb(-2, EXACT),
                     pick.randrange(1, 200),
                     number % 70,
-                    None if n is None else Decimal(n).scaleb(-2),
+                    None if n is None else Decimal(n).scaleb(-2, EXACT),
                 )
             )
         opened.executemany("INSERT INTO t VALUES (?, ?, ?, ?, ?, ?, ?)", rows)

@@ -24,6 +24,7 @@ from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
 from belvedere.views.group import Unit, apply_batch, work_out
 from belvedere.views.source import ENVIRONMENT, NO_SERVICES
+from tests.exact import EXACT
 from tests.views.plans import CUSTOMERS, ORDERS, PLANS, UNORDERED
 
 pytestmark = pytest.mark.slow
@@ -46,7 +47,7 @@ def canonical(value: object) -> str:
     if isinstance(value, float):
         return repr(value + 0.0)
     if isinstance(value, Decimal):
-        return "NaN" if value.is_nan() else str(value.normalize() + 0)
+        return "NaN" if value.is_nan() else str(value.normalize(EXACT)) if value else "0"
     return repr(value)
 
 

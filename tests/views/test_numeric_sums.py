@@ -14,6 +14,8 @@ SUMS = {
     "sum(v * (1 - d))": True,
     "sum(v + 1.250)": True,
     "sum(-v - d * 2)": True,
+    "variance(v)": True,
+    "stddev_pop(v)": True,
     "sum(v / 3)": False,
     "sum(u)": False,
     "sum(CASE WHEN id > 2 THEN v ELSE 0 END)": False,

@@ -6,6 +6,7 @@ import decimal
 from typing import TYPE_CHECKING, Any
 
 from belvedere.plan.fields import Fields
+from belvedere.plan.values.decimals import EXACT
 from belvedere.types import Kind, Row, SqlType, numeric
 
 if TYPE_CHECKING:
@@ -42,7 +43,7 @@ def _bounded(values: list[Any], sql_type: SqlType) -> tuple[list[Any], SqlType]:
         whole = max(whole, len(digits) + exponent)
     if whole + scale > DIGITS_MAX:
         return [None if v is None else str(v) for v in values], SqlType(Kind.TEXT)
-    step = decimal.Decimal(1).scaleb(-scale)
+    step = decimal.Decimal(1).scaleb(-scale, EXACT)
     context = decimal.Context(prec=DIGITS_MAX)
     fitted = [None if v is None else v.quantize(step, context=context) for v in values]
     return fitted, numeric(max(whole + scale, 1), scale)

@@ -27,6 +27,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Environment
+from belvedere.plan.values.decimals import EXACT
 from belvedere.types import Row, SqlType
 from belvedere.views.source import ENVIRONMENT
 
@@ -142,7 +143,7 @@ def _text(value: Any) -> str:
         case bool():
             return str(value)
         case Decimal():
-            return f"{value.normalize():f}" if value.is_finite() and value else str(value + 0)
+            return f"{value.normalize(EXACT):f}" if value.is_finite() and value else str(value + 0)
         case float():
             return repr(value + 0.0)
         case _:

@@ -74,7 +74,7 @@ def _sum_or_average(summand: e.Expression, result: SqlType, *, average: bool) ->
         return Linear(2, _integer, _final("integers", 2, result, final), "integers")
     scale = scale_of(summand)
     if scale is not None:
-        unit = Decimal(1).scaleb(-scale)
+        unit = Decimal(1).scaleb(-scale, EXACT)
         return Linear(3, _numeric(scale), _final("numerics", 3, result, _exact(unit, average)))
     if argument.kind in FLOATS:
         floats = _floats(average=average, narrow=result.kind is Kind.REAL)
@@ -231,7 +231,7 @@ def _spread_of(
     def value(values: int, total: int, squares: int, nans: int) -> Decimal | None:
         if nans:
             return spread_of(values, Decimal("NaN"), Decimal("NaN"), sample, root)
-        sums = Decimal(total).scaleb(-scale), Decimal(squares).scaleb(-2 * scale)
+        sums = Decimal(total).scaleb(-scale, EXACT), Decimal(squares).scaleb(-2 * scale, EXACT)
         return spread_of(values, *sums, sample, root)
 
     return value

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from decimal import Decimal
 
 from belvedere.plan.values.intervals import parse_interval
+from tests.exact import EXACT
 from tests.oracle.postgres import Postgres
 from tests.slt.engines import Belvedere, PostgresEngine
 from tests.slt.records import Answer, Values
@@ -113,7 +114,7 @@ def _row_key(row: Values) -> tuple[tuple[bool, str], ...]:
 
 
 _MANY_FACED: dict[str, Callable[[str], str]] = {
-    "numeric": lambda text: str(Decimal(text).normalize()),
+    "numeric": lambda text: str(Decimal(text).normalize(EXACT)),
     "interval": lambda text: str(parse_interval(text).span),
     "double precision": lambda text: "0" if text == "-0" else text,
     "real": lambda text: "0" if text == "-0" else text,

@@ -13,6 +13,7 @@ from typing import Any
 import numpy
 
 from belvedere.types import Interval
+from tests.exact import EXACT
 from tests.properties.views.schemas import Column
 
 Bag = Counter[tuple[str, ...]]
@@ -41,7 +42,7 @@ def canonical(value: Any, type_: str) -> str:
         case float():
             return "nan" if math.isnan(value) else repr(value + 0.0)
         case Decimal():
-            return "nan" if value.is_nan() else str((value + 0).normalize()) if value else "0"
+            return "nan" if value.is_nan() else str(value.normalize(EXACT)) if value else "0"
         case Interval():
             return repr((value.months * 30 + value.days) * 86_400_000_000 + value.microseconds)
         case str() if type_.startswith("char("):

@@ -34,7 +34,7 @@ from belvedere.plan.values.datetimes import (
     to_utc,
     zone_named,
 )
-from belvedere.plan.values.decimals import add, divide
+from belvedere.plan.values.decimals import EXACT, add, divide
 from belvedere.plan.values.failures import bad_argument
 from belvedere.plan.values.intervals import HOUR, MINUTE, SECOND
 from belvedere.types import MICROSECONDS_PER_DAY, Interval, SqlType, numeric
@@ -144,7 +144,7 @@ def _there(name: str, form: Callable[[Any], Decimal]) -> Callable[[Any], Decimal
 
 
 def _fraction(micros: int, scale: int) -> Decimal:
-    return Decimal(micros).scaleb(-scale)
+    return Decimal(micros).scaleb(-scale, EXACT)
 
 
 def _whole_field(field: Field) -> Callable[[Any], Decimal]:
@@ -166,8 +166,8 @@ def _second_of(value: Any) -> int:
 
 def _interval_epoch(value: Interval) -> Decimal:
     years, months = _months(value)
-    days = Decimal(years) * Decimal("365.25") + months * 30 + value.days
-    return _fraction(int(days * MICROSECONDS_PER_DAY) + value.microseconds, 6)
+    quarters = years * 1461 + 4 * (months * 30 + value.days)  # of a day; a year has 365.25
+    return _fraction(quarters * MICROSECONDS_PER_DAY // 4 + value.microseconds, 6)
 
 
 def _timestamp_julian(value: datetime.datetime) -> Decimal:

@@ -33,6 +33,7 @@ from belvedere.plan.functions.jsons import (
     quoted,
     unquoted,
 )
+from belvedere.plan.values.decimals import EXACT
 from belvedere.plan.values.failures import bad_argument
 from belvedere.types import Interval, Kind, SqlType
 
@@ -106,7 +107,7 @@ def _face(sql_type: SqlType) -> Callable[[Any], str]:
     """A text that equal values share."""
     match sql_type.kind:
         case Kind.NUMERIC:
-            return lambda value: str(Decimal(value).normalize())
+            return lambda value: str(Decimal(value).normalize(EXACT))
         case Kind.REAL | Kind.DOUBLE:
             return lambda value: repr(value + 0.0)
         case Kind.CHAR:

@@ -225,11 +225,9 @@ def width_bucket(value: Any, low: Any, high: Any, count: int) -> int:
         raise bad_argument("operand, lower bound, and upper bound cannot be nan", "2201G")
     if low == high:
         raise bad_argument("lower bound cannot equal upper bound", "2201G")
-    if low > high:
-        value, low, high = -value, -low, -high
-    if value < low:
+    if (value > low) if low > high else (value < low):
         return 0
-    if value < high:
+    if (value > high) if low > high else (value < high):
         if isinstance(value, float):
             return min(int(count * ((value - low) / (high - low))), count - 1) + 1
         share = (Fraction(value) - Fraction(low)) / (Fraction(high) - Fraction(low))

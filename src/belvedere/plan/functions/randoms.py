@@ -7,6 +7,7 @@ from decimal import Decimal
 
 from belvedere.plan.functions.datetime_math import add
 from belvedere.plan.functions.function import UDF, Environment, Function, scalar, volatile
+from belvedere.plan.values.decimals import EXACT
 from belvedere.plan.values.failures import bad_argument
 from belvedere.types import Interval
 
@@ -53,8 +54,8 @@ def random_numeric(environment: Environment, low: Decimal, high: Decimal) -> Dec
     _in_order(low, high)
     digits = max(-int(bound.as_tuple().exponent) for bound in (low, high))
     scale = max(digits, 0)
-    first, last = (int(bound.scaleb(scale)) for bound in (low, high))
-    return Decimal(environment.random.randint(first, last)).scaleb(-scale)
+    first, last = (int(bound.scaleb(scale, EXACT)) for bound in (low, high))
+    return Decimal(environment.random.randint(first, last)).scaleb(-scale, EXACT)
 
 
 def _in_order(low: int | Decimal, high: int | Decimal) -> None:
