@@ -34,8 +34,8 @@ from pyspark.sql import SparkSession
 
 from belvedere.benchmarks.executors import executor_processes, kill_executor
 from belvedere.errors import Error
-from belvedere.pipeline import maintain
-from belvedere.pipeline.maintain import Applied
+from belvedere.pipeline import maintain, maintainer
+from belvedere.pipeline.maintainer import Applied
 from belvedere.pipeline.session import session
 from belvedere.pipeline.store import Store
 from tests.pipeline.definitions import DEFINITIONS
@@ -283,7 +283,7 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
     os.environ.update(environment(""))
-    maintain.SMALL_CHANGES = 0  # tasks and an exchange, however little there is
+    maintainer.SMALL_CHANGES = 0  # tasks and an exchange, however little there is
     wrong = 0
     for name in options.clusters:
         with tempfile.TemporaryDirectory() as directory:

@@ -211,10 +211,10 @@ Job = Callable[["SparkSession"], Iterable[str]]
 
 def drive(directory: str) -> None:
     """In a process of its own: maintains views, once for each line on its input."""
-    from belvedere.pipeline import maintain  # heavy
+    from belvedere.pipeline import maintain, maintainer  # heavy
     from tests.pipeline.definitions import DEFINITIONS
 
-    maintain.SMALL_CHANGES = 0  # two tasks and an exchange, however little there is
+    maintainer.SMALL_CHANGES = 0  # two tasks and an exchange, however little there is
 
     def job(spark: SparkSession) -> Iterable[str]:
         maintain.run(spark, Store.of(directory), [], DEFINITIONS, once=True)

@@ -22,7 +22,7 @@ from belvedere.catalog.model import View
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.interfaces import stores
-from belvedere.pipeline import maintain, verify
+from belvedere.pipeline import maintainer, verify
 from belvedere.pipeline.store import Store
 from belvedere.session.session import Session
 from tests.pipeline.definitions import DEFINITIONS
@@ -83,7 +83,7 @@ def run_case(
         store = Store.of(str(directory))
         wait_for_groups(store, 2 * len(names))
         spark_views = [f"{name}_spark" for name in names]
-        job = maintain.Maintainer(spark, store, DEFINITIONS, "law", 2)
+        job = maintainer.Maintainer(spark, store, DEFINITIONS, "law", 2)
         job.take(spark_views)
         for at in range(0, len(case.steps), STEPS_PER_BATCH):
             for step in case.steps[at : at + STEPS_PER_BATCH]:
@@ -159,11 +159,11 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--master", default="local[2]", help="also local-cluster[2,1,1024]")
     options = parser.parse_args()
-    counts, usual = Counts(), maintain.SMALL_CHANGES
+    counts, usual = Counts(), maintainer.SMALL_CHANGES
     with session(options.master, "belvedere laws", settings_for(2)) as spark:
         for seed in range(options.seed, options.seed + options.cases):
             # Every other case with an exchange between two tasks, however small its batches are.
-            maintain.SMALL_CHANGES = 0 if seed % 2 else usual
+            maintainer.SMALL_CHANGES = 0 if seed % 2 else usual
             case = random_case(seed, options.views, options.batches * STEPS_PER_BATCH)
             with tempfile.TemporaryDirectory() as directory:
                 run_case(spark, case, Path(directory) / "law.db", counts)

@@ -13,7 +13,7 @@ import tempfile
 import time
 from pathlib import Path
 
-from belvedere.pipeline import maintain, verify
+from belvedere.pipeline import maintainer, verify
 from belvedere.pipeline.session import session, settings_for
 from belvedere.pipeline.store import Store
 from tests.pipeline.spark_laws import DEFINITIONS, compare, opened, wait_for_groups
@@ -32,7 +32,7 @@ def run(lines: int, cycles: int, seed: int) -> None:
         names = [f"q{n}" for n in (*tpch.counts.incremental, *tpch.counts.whole)]
         store = Store.of(str(Path(directory) / "tpch.db"))
         wait_for_groups(store, len(names))
-        job = maintain.Maintainer(spark, store, DEFINITIONS, "tpch", 2)
+        job = maintainer.Maintainer(spark, store, DEFINITIONS, "tpch", 2)
         job.take([])
         for number in range(cycles):
             for _ in tpch.cycle():
@@ -57,7 +57,7 @@ def main() -> None:
     parser.add_argument("--cycles", type=int, default=2)
     parser.add_argument("--seed", type=int, default=1)
     options = parser.parse_args()
-    maintain.SMALL_CHANGES = 0  # two tasks and an exchange, however little there is
+    maintainer.SMALL_CHANGES = 0  # two tasks and an exchange, however little there is
     run(options.lines, options.cycles, options.seed)
 
 

@@ -14,8 +14,7 @@ import pytest
 
 from belvedere import failpoints
 from belvedere.errors import Error, Unavailable
-from belvedere.pipeline import maintain
-from belvedere.pipeline.maintain import Maintainer
+from belvedere.pipeline.maintainer import Maintainer
 from belvedere.pipeline.store import Store
 from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_faults import DRIVER, WORKER, Owner, differences, write_some
@@ -26,7 +25,7 @@ if TYPE_CHECKING:
 
 @pytest.fixture(autouse=True)
 def two_tasks(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(maintain, "SMALL_CHANGES", 0)
+    monkeypatch.setattr("belvedere.pipeline.maintainer.SMALL_CHANGES", 0)
     yield
     failpoints.disarm()
 

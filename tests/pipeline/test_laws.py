@@ -31,7 +31,7 @@ def no_claim_expires(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_spark_keeps_the_rows_that_the_other_drivers_keep(
     spark: SparkSession, tmp_path: Path, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("belvedere.pipeline.maintain.SMALL_CHANGES", 0)
+    monkeypatch.setattr("belvedere.pipeline.maintainer.SMALL_CHANGES", 0)
     lowered: list[int] = []
 
     def build(*given: Any) -> tuple[list[State], tuple[int, ...]]:

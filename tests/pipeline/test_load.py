@@ -84,6 +84,16 @@ def test_bad_rows_stop_the_load_or_go_to_the_rejects_file(
         ("6", "22P04"),
     ]
     assert all(row["reason"] for row in found)
+    assert found[3]["_corrupt_record"] == "6,six,6,2026-01-06,more"
+    (tmp_path / "e.csv").write_text("id,name\n1,again\n")
+    run(
+        Inputs(spark, (str(tmp_path / "e.csv"),), "csv"),
+        store,
+        "items",
+        on_error="reject",
+        rejects=rejects,
+    )
+    assert rejects.read_text().startswith("id,name,sqlstate,reason\n1,again,23505,")
     (tmp_path / "d.csv").write_text("id,nme\n1,x\n")
     with pytest.raises(InvalidInput, match="unknown=nme"):
         run(Inputs(spark, (str(tmp_path / "d.csv"),), "csv"), store, "items")

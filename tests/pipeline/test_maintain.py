@@ -12,7 +12,7 @@ import belvedere
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import maintain
-from belvedere.pipeline.maintain import Applied, Maintainer
+from belvedere.pipeline.maintainer import Applied, Maintainer
 from belvedere.pipeline.store import Store
 from belvedere.views import deferred
 from belvedere.views.claim import Claim
@@ -86,7 +86,9 @@ def maintainer(spark: SparkSession, shop: Path, owner: str = "job", **more: Any)
 def test_views_are_brought_to_the_end_of_the_log(
     spark: SparkSession, shop: Path, items: Connection, monkeypatch: pytest.MonkeyPatch, tasks: int
 ) -> None:
-    monkeypatch.setattr(maintain, "SMALL_CHANGES", 0)  # as a large batch, however little
+    monkeypatch.setattr(
+        "belvedere.pipeline.maintainer.SMALL_CHANGES", 0
+    )  # as a large batch, however little
     applied: list[Applied] = []
     job = maintainer(spark, shop, progress=applied.append)
     job.tasks = tasks

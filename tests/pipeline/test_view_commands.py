@@ -53,9 +53,15 @@ def test_backfill_maintain_and_verify_one_after_the_other(
     done = here("backfill", "v")
     assert done.exit_code == 0, done.output
     assert "snapshot" in done.stdout
-    connection.execute("INSERT INTO t VALUES (4, 2)")
-    done = here("maintain", "v", "--once")
+    done = here("backfill", "public.v")
     assert done.exit_code == 0, done.output
+    assert "filled already: public.v" in done.stdout
+    connection.execute("INSERT INTO t VALUES (4, 2)")
+    for batches in (1, 0):
+        done = here("maintain", "v", "--once")
+        assert done.exit_code == 0, done.output
+        (told,) = (line.split() for line in done.stdout.splitlines() if "│ v " in line)
+        assert told[3] == str(batches), done.stdout
     found = connection.execute("SELECT * FROM v", freshness="any").fetchall()
     assert sorted(found) == [(1, 2), (2, 2)]
     now = Store.of(str(shop)).position()

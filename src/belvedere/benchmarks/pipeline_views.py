@@ -84,7 +84,7 @@ def follows(bench: Bench) -> None:
 
 
 def _followed(bench: Bench, what: str, query: str, goal: int) -> None:
-    from belvedere.pipeline.maintain import Maintainer  # heavy
+    from belvedere.pipeline.maintainer import Maintainer  # heavy
 
     bench.connection.execute(
         "CREATE MATERIALIZED VIEW followed"

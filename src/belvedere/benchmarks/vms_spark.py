@@ -49,7 +49,7 @@ from belvedere.session.views import bind_definition
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from belvedere.pipeline.maintain import Applied, Maintainer
+    from belvedere.pipeline.maintainer import Applied, Maintainer
 
 DEFINITIONS = Definitions(bind_definition, compile_table_expression)
 EXECUTORS = (1, 2, 4)
@@ -188,7 +188,7 @@ def _followed(
     spark: SparkSession, path: Path, rows: int, query: str, tasks: int
 ) -> Iterator[tuple[Connection, Maintainer, list[Applied]]]:
     """A store with a view that the job holds and has followed once, so that it is warm."""
-    from belvedere.pipeline.maintain import Maintainer  # heavy
+    from belvedere.pipeline.maintainer import Maintainer  # heavy
 
     with opened(path) as connection:
         connection.execute("CREATE TABLE r (id integer PRIMARY KEY, name text NOT NULL)")
@@ -245,13 +245,13 @@ def crash(
 @contextmanager
 def _every_executor() -> Iterator[None]:
     """Small batches too are for all of them, so that the one that is killed had work to do."""
-    from belvedere.pipeline import maintain  # heavy
+    from belvedere.pipeline import maintainer  # heavy
 
-    usual, maintain.SMALL_CHANGES = maintain.SMALL_CHANGES, 0
+    usual, maintainer.SMALL_CHANGES = maintainer.SMALL_CHANGES, 0
     try:
         yield
     finally:
-        maintain.SMALL_CHANGES = usual
+        maintainer.SMALL_CHANGES = usual
 
 
 def _write(path: str, drawn: Sequence[int]) -> None:

@@ -84,7 +84,8 @@ def run(
     partitions: int | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Filled]:
-    """Fill these views; each is given when it can be read."""
+    """Fill these views; each is given when it can be read. What is filled already stays as it is:
+    a job that died at its very end can be run again."""
     remove_leftovers(store)
     parts = partitions or spark.sparkContext.defaultParallelism
     views = _wanted(store, names)
@@ -94,10 +95,7 @@ def run(
             if view.id in known:
                 progress(f"{view.name}, made before")
                 yield _finished(store, known[view.id], view)
-    left = tuple(view for view in views if view.id not in known)
-    waiting = tuple(view for view in left if filled_later(view))
-    if known or waiting:  # asked again after a crash, some may be done
-        left = waiting
+    left = tuple(view for view in views if view.id not in known and filled_later(view))
     if left:
         yield from _filled(spark, store, left, definitions, parts, progress)
 

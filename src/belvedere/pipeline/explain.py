@@ -30,7 +30,7 @@ from belvedere.execution.spark.operators import Computed
 from belvedere.pipeline.changed import Side, linear_view
 from belvedere.pipeline.explain_delta import explained_delta
 from belvedere.pipeline.inputs import Definitions, Tables, decoded_catalog, encoded_catalog
-from belvedere.pipeline.maintain import SMALL_CHANGES
+from belvedere.pipeline.maintainer import SMALL_CHANGES
 from belvedere.pipeline.ready import Ready, ready
 from belvedere.pipeline.states import state_of
 from belvedere.pipeline.store import Lease, Store

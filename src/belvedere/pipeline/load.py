@@ -22,11 +22,10 @@ from pyspark.sql.types import StringType, StructField, StructType
 from belvedere.errors import Error, InvalidInput
 from belvedere.execution.spark.failures import FAILURES, cause, is_ours, meaning_of
 from belvedere.execution.spark.operators import Failed
-from belvedere.pipeline.rejects import require_place, write_rejects
+from belvedere.pipeline.rejects import CORRUPT, require_place, write_rejects
 from belvedere.pipeline.store import Relation, Store
 from belvedere.pipeline.write import Target, stage
 
-CORRUPT = "_corrupt_record"
 FORMATS = {
     ".csv": "csv",
     ".tsv": "csv",

@@ -15,6 +15,10 @@ from pathlib import Path
 from belvedere.errors import InvalidInput
 from belvedere.pipeline.store import Written
 
+CORRUPT = "_corrupt_record"
+"""A column that Spark adds to text formats: a record that is not one, else NULL. Without any, it is
+not in the file."""
+
 
 def require_place(file: Path) -> None:
     """Refuse a file that could not be written."""
@@ -27,9 +31,16 @@ def write_rejects(
 ) -> None:
     """The rejects of a job; `more`: below those that are there."""
     begun = more and file.exists() and file.stat().st_size > 0
+    rejects = written.rejects.to_pylist()
+    rows = [json.loads(reject["row"]) for reject in rejects]
+    shown = [
+        place
+        for place, name in enumerate(columns)
+        if name != CORRUPT or more or any(row[place] for row in rows)
+    ]
     with file.open("a" if more else "w", encoding="utf-8", newline="") as out:
         writer = csv.writer(out)
         if not begun:
-            writer.writerow([*columns, "sqlstate", "reason"])
-        for row in written.rejects.to_pylist():
-            writer.writerow([*json.loads(row["row"]), row["sqlstate"], row["reason"]])
+            writer.writerow([*(columns[i] for i in shown), "sqlstate", "reason"])
+        for row, reject in zip(rows, rejects, strict=True):
+            writer.writerow([*(row[i] for i in shown), reject["sqlstate"], reject["reason"]])

@@ -53,8 +53,12 @@ def backfill(
 
         with job(database, master, "backfill") as (spark, store):
             done = list(filling.run(spark, store, views, _definitions()))
-        heads = ("view", "rows", "files", "snapshot", "position")
-        show("backfill", heads, done)
+        filled = {one.view for one in done}
+        before = [name for name in views if name.rpartition(".")[2] not in filled]
+        if before:
+            print(f"filled already: {', '.join(before)} (REPAIR MATERIALIZED VIEW fills one anew)")
+        if done:
+            show("backfill", ("view", "rows", "files", "snapshot", "position"), done)
 
 
 def maintain(
@@ -74,9 +78,8 @@ def maintain(
     with _spark_job():
         from belvedere.pipeline import maintain as following  # heavy
 
-        applied: list[following.Applied] = []
         with _signalled() as stop, job(database, master, "maintain") as (spark, store):
-            following.run(
+            kept = following.run(
                 spark,
                 store,
                 views or [],
@@ -84,12 +87,17 @@ def maintain(
                 once=once,
                 trigger=trigger,
                 directory=checkpoint,
-                progress=applied.append,
                 stopped=stop.is_set,
             )
-        groups = sorted({one.group for one in applied})
-        rows = [following.summary([a for a in applied if a.group == group]) for group in groups]
-        show("maintain", ("group", "batches", "positions", "additions", "at", "p50 ms"), rows)
+        if not kept:
+            print("there are no deferred views")
+            return
+        heads = ("views", "batches", "positions", "additions", "at", "p50 ms")
+        rows = (
+            (", ".join(k.views), k.batches, k.positions, k.additions, k.at, k.median_ms)
+            for k in kept
+        )
+        show("maintain", heads, rows)
 
 
 @contextmanager
