@@ -219,7 +219,7 @@ def width_bucket(value: Any, low: Any, high: Any, count: int) -> int:
     if count <= 0:
         raise bad_argument("count must be greater than zero", "2201G")
     for bound in (low, high):
-        if not math.isfinite(bound):
+        if not (math.isfinite(bound) if isinstance(bound, float) else bound.is_finite()):
             raise bad_argument("lower and upper bounds must be finite", "2201G")
     if math.isnan(value) or math.isnan(low) or math.isnan(high):
         raise bad_argument("operand, lower bound, and upper bound cannot be nan", "2201G")
