@@ -1,10 +1,17 @@
-"""The open stores of this process: connections to one path share one database."""
+"""The open stores of this process: connections to one path share one database.
+
+What a program leaves open is closed when it ends.
+"""
 
 from __future__ import annotations
 
+import atexit
+import os
 import threading
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from weakref import WeakSet
 
 from belvedere.config import Config, Durability
 from belvedere.database import MEMORY, Database
@@ -17,18 +24,26 @@ from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False, weakref_slot=True)
 class OpenStore:
     path: str
     database: Database
     shared: Shared
     durability: Durability
     owner: Owner | None
+    process: int
     users: int = 0
+
+    def close(self) -> None:
+        if self.owner is not None:
+            self.owner.close()
+        self.shared.close()
+        self.database.close()
 
 
 _mutex = threading.Lock()
 _open: dict[str, OpenStore] = {}
+_in_memory: WeakSet[OpenStore] = WeakSet()
 
 
 def acquire(
@@ -41,6 +56,8 @@ def acquire(
     if url == MEMORY:
         store = _opened(url, Config(durability=wanted), create, accept_data_loss, memory_limit_mb)
         store.users = 1
+        with _mutex:
+            _in_memory.add(store)
         return store
     path = str(Path(url).resolve())
     with _mutex:
@@ -67,10 +84,19 @@ def release(store: OpenStore) -> None:
             return
         if _open.get(store.path) is store:
             del _open[store.path]
-        if store.owner is not None:
-            store.owner.close()
-        store.shared.close()
-        store.database.close()
+        _in_memory.discard(store)
+        store.close()
+
+
+@atexit.register
+def _close_all() -> None:
+    """At the end of the process; not at that of one forked from it."""
+    with _mutex, ExitStack() as stack:
+        for store in [*_open.values(), *_in_memory]:
+            if store.process == os.getpid():
+                stack.callback(store.close)
+        _open.clear()
+        _in_memory.clear()
 
 
 def _opened(
@@ -87,7 +113,7 @@ def _opened(
     shared = Shared(database, memory_limit_mb)
     replacing.go_on(Session(shared))
     owner = None if path == MEMORY else Owner(database, shared, Path(path))
-    return OpenStore(path, database, shared, config.durability, owner)
+    return OpenStore(path, database, shared, config.durability, owner, os.getpid())
 
 
 def _durability(text: str) -> Durability:
