@@ -59,6 +59,20 @@ def test_a_right_view_has_no_differences(
     assert any("sum(float8)" in note for note in found[0].in_python)
 
 
+def test_tables_without_a_key_stand_in_sub_queries(
+    spark: SparkSession, shop: Path, orders: Connection
+) -> None:
+    orders.execute("CREATE TABLE bare (g int, name text)")
+    orders.execute("INSERT INTO bare VALUES (1, 'a'), (1, 'a'), (3, 'b')")
+    orders.execute(
+        "CREATE MATERIALIZED VIEW wanted AS SELECT o.customer, count(*) AS n FROM orders o"
+        " WHERE EXISTS (SELECT 1 FROM bare b WHERE b.g = o.customer) OR o.price > 70"
+        " GROUP BY o.customer"
+    )
+    (found,) = verify.run(spark, Store.of(str(shop)), ["wanted"], DEFINITIONS)
+    assert (found.ok, found.rows) == (True, 5)
+
+
 def damage(shop: Path, view: str, rows: int = 1) -> None:
     """Take the first rows away from what is stored."""
     database = stores._open[str(shop)].database

@@ -16,7 +16,7 @@ from belvedere.session.result import Result
 from belvedere.sql import definitions as d
 from belvedere.sql.bind.statement import TEXTS, bind_statement
 from belvedere.sql.parse.script import parse_script
-from belvedere.sql.rules.context import Context
+from belvedere.sql.rules.context import Context, inside_expressions
 from belvedere.sql.rules.decorrelate import decorrelate
 from belvedere.sql.rules.fold_constants import fold_nulls
 from belvedere.sql.rules.prune_columns import prune_columns
@@ -61,11 +61,15 @@ _RULES = (
 
 def bind_definition(catalog: Catalog, text: str) -> n.Node:
     """The plan of a view's definition, over base tables, with sub-queries joined where they can
-    be."""
+    be; those that stay read no column in vain."""
     plan, context = written(catalog, text), Context(catalog, TEXTS)
     for rule in _RULES:
         plan = rule(plan, context)
-    return plan
+
+    def pruned(inner: n.Node) -> n.Node:
+        return inside_expressions(prune_columns(inner, context), pruned)
+
+    return inside_expressions(plan, pruned)
 
 
 def written(catalog: Catalog, text: str) -> n.Node:
