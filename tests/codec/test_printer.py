@@ -106,7 +106,7 @@ def test_a_log_record_shows_its_changes() -> None:
     [
         (keyspace.meta_key("format"), b"1", "meta format -> '1'"),
         (keyspace.meta_key("a\nlog 9"), b"\xff", 'meta "a\\u{a}log 9" -> \\xff'),
-        (keyspace.watermark_key(3), (42).to_bytes(8, "big"), "watermark 3 -> position 42"),
+        (keyspace.watermark_key(3), (42).to_bytes(8, "big"), "watermark of group 3 -> position 42"),
         (keyspace.row_prefix(500) + b"\x01", b"\0", "row relation 500 \\x01 -> \\x00"),
         (keyspace.row_prefix(1) + b"\x01", b"t", "row catalog \\x01 -> 't'"),
         (b"\x7f\x00", b"x", "unknown \\x7f00 -> \\x78  (key of an unknown family)"),

@@ -13,11 +13,13 @@ from hypothesis import strategies as st
 from belvedere import failpoints
 from belvedere.catalog.catalog import empty
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
+from belvedere.codec import keyspace
 from belvedere.codec.record import decode_record
 from belvedere.config import Config
 from belvedere.database import Database, restore_backup
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.memory import MemoryStore
+from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn.recovery import find_end, open_memory
 from belvedere.txn.replay import replay, rewind
 from tests.txn.conftest import open_engine
@@ -224,10 +226,26 @@ def test_what_is_no_backup_or_not_reached_is_refused(
     with pytest.raises(InvalidInput, match="a backup cannot be opened"):
         Database.open(tmp_path / "backup")
     for wanted in (last + 1, last - 2, -1):
-        with pytest.raises(InvalidInput):
+        with pytest.raises(InvalidInput, match=f"first={last - 1}, last={last}"):
             restore_backup(tmp_path / "backup", tmp_path / "r", wanted)
         assert not (tmp_path / "r").exists()
     assert restore_backup(tmp_path / "backup", tmp_path / "r", last - 1) == last - 1
+
+
+@pytest.mark.parametrize("lost", [0, 1])
+def test_a_backup_that_lost_a_record_is_refused(
+    directory_shop: Database, tmp_path: Path, lost: int
+) -> None:
+    for number in range(3):
+        put(directory_shop, "product", (number, "x"))
+    last = directory_shop.position
+    directory_shop.back_up(tmp_path / "backup")
+    store = RocksStore.open(tmp_path / "backup" / "data", create=False)
+    store.write([(keyspace.log_key(last - lost), None)], sync=True)
+    store.close()
+    with pytest.raises(Corruption, match="the backup is damaged"):
+        restore_backup(tmp_path / "backup", tmp_path / "r", last - 2)
+    assert not (tmp_path / "r").exists()
 
 
 def test_a_store_in_memory_cannot_be_backed_up(memory_shop: Database, tmp_path: Path) -> None:

@@ -87,11 +87,11 @@ def print_key(key: bytes, describe: Describe) -> str:
         case keyspace.LogKey(position):
             return f"log {position}"
         case keyspace.WatermarkKey(group):
-            return f"watermark {group}"
+            return f"watermark of {_follower(group, describe)}"
         case keyspace.StreamKey(view, position, number):
-            return f"stream of view {view} at {position} number {number}"
+            return f"changes of {_follower(view, describe)} at {position}, number {number}"
         case keyspace.ClaimKey(group):
-            return f"claim {group}"
+            return f"claim of {_follower(group, describe)}"
         case keyspace.PieceKey(position, number):
             return f"piece {number} of log {position}"
         case keyspace.RowKey(relation, row_key):
@@ -173,6 +173,12 @@ def _print_change(change: Change, describe: Describe) -> str:
     if new is None:
         return f"delete {where}, was {old}"
     return f"update {where} -> {new}, was {old}"
+
+
+def _follower(id_: int, describe: Describe) -> str:
+    """A view, or a group of them, which has no name."""
+    description = describe(id_)
+    return f"group {id_}" if description is None else f"view {print_name(description.name)}"
 
 
 def _relation_name(relation: int, description: RelationDescription | None) -> str:

@@ -19,7 +19,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from belvedere import failpoints
-from belvedere.errors import InvalidInput
+from belvedere.codec import keyspace
+from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.files import sync_directory
 from belvedere.kv.rocksdb import RocksStore
@@ -117,31 +118,46 @@ def _at_position(
 ) -> Snapshot:
     found = find_end(store)
     if found.position != expected:
-        raise InvalidInput(
-            "the backup is damaged",
-            sqlstate="58030",
-            expected=expected,
-            found=found.position,
-        )
+        raise _damaged(expected, found.position)
     if position is None or position == expected:
         return found
-    records = read_records(store, position, expected)
-    kept = position == 0 or bool(read_records(store, position - 1, position))
-    if position > expected or len(records) != expected - position or not kept:
+    first = _first(store, expected)
+    if not first <= position <= expected:
         raise InvalidInput(
             "the backup does not reach that position",
             sqlstate="22023",
             hint="use an older or a newer backup",
             wanted=position,
+            first=first,
             last=expected,
-            first=records[0].position if records else expected,
         )
+    records = read_records(store, position, expected)
+    if len(records) != expected - position:
+        raise _damaged(expected, position + len(records))
     if failpoints.armed:
         failpoints.hit("restore.before_rewind")
     rewind(store, records, position, found.catalog, participants_for)
     if failpoints.armed:
         failpoints.hit("restore.after_rewind")
     return find_end(store)
+
+
+def _first(store: BatchStore, last: int) -> int:
+    """The earliest position that the log leads back to."""
+    for batch in store.scan(*keyspace.log_range(0, last), limit=1):
+        key = keyspace.parse(batch[0][0])
+        assert isinstance(key, keyspace.LogKey)
+        return key.position if key.position > 1 else 0
+    return last
+
+
+def _damaged(expected: int, found: int) -> Corruption:
+    return Corruption(
+        "the backup is damaged",
+        hint="restore another one",
+        expected=expected,
+        found=found,
+    )
 
 
 def _write_anchor(directory: Path, store_id: bytes, incarnation: int, written: Snapshot) -> None:

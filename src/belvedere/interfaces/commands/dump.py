@@ -97,7 +97,8 @@ def _object(catalog: Catalog, item: AnyObject) -> Iterator[str]:
             yield f"plain view {name} (id {item.id})"
             yield f"  as {item.definition}"
         case View():
-            yield f"view {name} (relation {item.id}, {item.maintenance}, {item.state})"
+            group = f", group {item.group}" if item.group else ""
+            yield f"view {name} (relation {item.id}, {item.maintenance}, {item.state}{group})"
             yield f"  as {item.definition}"
 
 
