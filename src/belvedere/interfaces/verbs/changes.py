@@ -13,7 +13,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import View
+from belvedere.catalog.describe import qualified
+from belvedere.catalog.model import Table, View
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec.arrow import rows_to_arrow
 from belvedere.codec.record import HEADER_BYTES
@@ -113,7 +114,8 @@ def _cut(records: list[bytes]) -> Iterator[pa.RecordBatch]:
 
 
 def _log(catalog: Catalog, logged: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    names = {item.id: item.name for item in catalog.objects.values()}
+    tables = [item for item in catalog.objects.values() if isinstance(item, Table)]
+    names = {table.id: qualified(catalog, table) for table in tables}
     for batch in logged:
         relations = batch.column("relation").to_pylist()
         columns = [
