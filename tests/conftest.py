@@ -9,7 +9,6 @@ hunting. The seed is in the header of every run.
 
 from __future__ import annotations
 
-import decimal
 import random
 from pathlib import Path
 
@@ -17,9 +16,9 @@ import hypothesis
 import pytest
 from hypothesis import core
 
-# The engine reckons in contexts of its own, never in the caller's: this one would show it.
-decimal.DefaultContext.prec = 1
-decimal.setcontext(decimal.Context(prec=1, traps=[decimal.Inexact, decimal.InvalidOperation]))
+from tests.exact import make_callers_context_useless
+
+make_callers_context_useless()
 
 # Asserts in modules that test files share explain themselves too.
 for part in Path(__file__).parent.iterdir():

@@ -17,6 +17,7 @@ from typing import Any
 
 import psycopg
 
+from tests.exact import make_callers_context_useless
 from tests.oracle.postgres import server
 from tests.properties.views.cases import REGRESSIONS, load, random_case, save, shrunk
 from tests.properties.views.histories import Case
@@ -73,6 +74,7 @@ def main() -> int:
     parser.add_argument("--store", choices=STORES, default=MEMORY)
     parser.add_argument("--narrow", action="store_true", help="shapes of a single block only")
     options = parser.parse_args()
+    make_callers_context_useless()
     counts, failures = Counts(), 0
     if options.replay is not None:
         with_postgres = not options.no_postgres
