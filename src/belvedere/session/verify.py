@@ -95,5 +95,6 @@ def _bag(session: Session, reader: Reader, rows: Rows, fields: Fields) -> Counte
 
 
 def _rounded(value: Any) -> Any:
-    """A plain query may add floats in any order; twelve digits are the same in all of them."""
-    return f"{value:.12g}" if isinstance(value, float) else value
+    """A plain query may add floats in any order; twelve digits are the same in all of them. 0 and
+    -0 are equal, and it may show either."""
+    return f"{value + 0.0:.12g}" if isinstance(value, float) else value

@@ -30,18 +30,15 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.expression_printer import print_expression
 from belvedere.plan.fields import Field, Fields
-from belvedere.plan.functions.function import Function
-from belvedere.types import TEXT, Kind
+from belvedere.plan.looks import DISGUISED, LOOKS, UNKEYED, disguised
+from belvedere.types import TEXT
 from belvedere.views.core import Expressions, refused
 from belvedere.views.extremum import extrema_of
 from belvedere.views.grow import tree_of
-from belvedere.views.linear import FLOATS, Group, linear
+from belvedere.views.linear import Group, linear
 from belvedere.views.normal import columns_of
 from belvedere.views.source import nothing_run
 from belvedere.views.tree import Apply, Core, Input, Map, Recompute, Tree, Union, Whole
-
-UNKEYED = (Kind.JSON, Kind.ARRAY)
-DISGUISED = (*FLOATS, Kind.CHAR, Kind.INTERVAL)
 
 
 @dataclass(frozen=True, slots=True)
@@ -261,13 +258,6 @@ def counts_of(tree: Recompute) -> tuple[KeptGroups, ...]:
     )
 
 
-def disguised(field: Field) -> bool:
-    """Whether equal values may look different, or have no place in a key."""
-    kind = field.type.kind
-    loose = kind is Kind.NUMERIC and field.type.scale is None
-    return loose or kind in DISGUISED or kind in UNKEYED
-
-
 # -- aggregates ------------------------------------------------------------------------------------
 
 
@@ -357,8 +347,6 @@ def projected(tree: Tree, columns: Expressions, fields: Fields) -> Tree:
 
 # -- as they are stored ----------------------------------------------------------------------------
 
-_LOOKS = Function("looks of", (), TEXT, lambda *values: repr(values), strict=False)
-
 
 def stored_rows(kept: KeptRows) -> tuple[Tree, Fields]:
     """The tree of what is stored: keys, columns, and how the row looks where equal rows may look
@@ -369,6 +357,6 @@ def stored_rows(kept: KeptRows) -> tuple[Tree, Fields]:
     values += columns
     fields += kept.tree.plan.fields
     if any(map(disguised, kept.tree.plan.fields)):
-        values.append(e.Call(_LOOKS, columns, TEXT))
+        values.append(e.Call(LOOKS, columns, TEXT))
         fields.append(Field("looks", TEXT))
     return projected(kept.tree, tuple(values), tuple(fields)), tuple(fields)

@@ -9,10 +9,11 @@ from belvedere.errors import Unsupported
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
+from belvedere.plan.looks import all_keys
 from belvedere.views import subqueries
 from belvedere.views.core import Expressions, branches_of, name_of, refused
 from belvedere.views.normal import columns_of
-from belvedere.views.tree import Apply, Core, Input, Map, Recompute, Right, Tree, Union, all_keys
+from belvedere.views.tree import Apply, Core, Input, Map, Recompute, Right, Tree, Union
 
 
 def tree_of(node: n.Node) -> Tree:

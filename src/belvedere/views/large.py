@@ -27,9 +27,10 @@ from belvedere.execution.run import Interrupt, Run
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.plan.fields import Field
+from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
+from belvedere.plan.looks import disguised
 from belvedere.plan.values.decimals import EXACT
 from belvedere.txn.border import Reader, RowChange
 from belvedere.types import Kind, Row
@@ -244,6 +245,8 @@ def _refusal(compiled: Compiled) -> str | None:
 
 def _inexact(item: object) -> str | None:
     """Why DuckDB might answer this part of a plan otherwise, in its last digit."""
+    if any(map(_loose, _chosen(item))):
+        return "which of equal values is shown is decided in Python only"
     function = getattr(item, "function", None)
     if not isinstance(function, Function):
         return None
@@ -265,6 +268,26 @@ def _inexact(item: object) -> str | None:
         case _:
             exact = True
     return None if exact else f"{function.name} of floats is exact in Python only"
+
+
+def _chosen(item: object) -> Fields:
+    """Columns of which one of several equal values is shown."""
+    match item:
+        case n.Aggregate():
+            return item.fields[: len(item.groups)]
+        case n.SetOperation(kind=n.SetKind.UNION, all=True):
+            return ()
+        case n.SetOperation() | n.Distinct() | n.Limit() | n.TopN():
+            return item.fields
+        case e.AggregateCall() if item.function.name in ("min", "max"):
+            return (Field(item.function.name, item.type),)
+        case _:
+            return ()
+
+
+def _loose(field: Field) -> bool:
+    """Characters of one length are padded to it, so that equal ones look the same."""
+    return disguised(field) and not (field.type.kind is Kind.CHAR and field.type.length)
 
 
 def _has_floats(arguments: Sequence[e.Expression]) -> bool:

@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.execution.direct.compile import compile_plan
+from belvedere.plan.looks import UNKEYED
 from belvedere.txn.border import Reader
 from belvedere.types import Row
 from belvedere.views.assemble import assembled, first_rows
-from belvedere.views.auxiliary import UNKEYED, blind
+from belvedere.views.auxiliary import blind
 from belvedere.views.core import Expressions
 from belvedere.views.extremum import ExtremaReader, extrema_of, serving_index
 from belvedere.views.fill_parts import KeyList, Part, parts_of

@@ -17,7 +17,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.frames import Frame, FrameBound, FrameMode, FrameSide
-from belvedere.views.tree import all_keys
+from belvedere.plan.looks import all_keys
 
 _BY_ROW = frozenset(("row_number", "ntile", "lag", "lead"))
 _OF_ONE = frozenset(("first_value", "last_value", "nth_value"))

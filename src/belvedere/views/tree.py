@@ -23,13 +23,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
-from belvedere.plan.fields import Fields
-from belvedere.types import Kind
+from belvedere.plan.looks import total_keys
 from belvedere.views.core import Branch, Expressions
-
-_UNSORTABLE = (Kind.JSON, Kind.ARRAY)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,12 +143,4 @@ def slots_of(tree: Tree, relation: int) -> set[int]:
 
 
 def sorted_by_all(node: n.Node) -> n.Node:
-    return n.Sort(node, all_keys(node.fields))
-
-
-def all_keys(fields: Fields) -> tuple[e.SortKey, ...]:
-    return tuple(
-        e.SortKey(e.Column(i, f.type, f.name))
-        for i, f in enumerate(fields)
-        if f.type.kind not in _UNSORTABLE
-    )
+    return n.Sort(node, total_keys(node.fields))

@@ -35,6 +35,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.expression_printer import print_expression
+from belvedere.plan.looks import total_keys
 from belvedere.types import Kind, SqlType
 
 Leaf = Callable[[n.Scan], Frame]
@@ -48,7 +49,6 @@ _SPARK_JOIN = {
     n.JoinKind.SEMI: "left_semi",
     n.JoinKind.ANTI: "left_anti",
 }
-_UNSORTABLE = (Kind.JSON, Kind.ARRAY)
 
 
 @dataclass(slots=True)
@@ -254,7 +254,8 @@ class Lowering:
         leaf = given(0, node)
         self.note("distinct", "rows whose equal values may look different")
         data, sides = self.frames.exchanged([frame], [all_columns(frame.types)])
-        return self.operated(n.Distinct(leaf), data, sides)
+        ordered = n.Sort(leaf, total_keys(leaf.fields))
+        return self.operated(n.Distinct(ordered), data, sides)
 
     # -- two inputs ---------------------------------------------------------------------------
 
@@ -329,7 +330,8 @@ class Lowering:
                 return replace(left, data=left.data.distinct().subtract(right.data))
             return replace(left, data=getattr(left.data, word)(right.data))
         self.note(node.kind.value, "rows whose equal values may look different")
-        leaves = given(0, node.left), given(1, node.right)
+        sides_of = given(0, node.left), given(1, node.right)
+        leaves = tuple(n.Sort(one, total_keys(one.fields)) for one in sides_of)
         data, sides = self.frames.exchanged([left, right], [all_columns(left.types)] * 2)
         return self.operated(transform.with_inputs(node, leaves), data, sides)
 
@@ -447,21 +449,14 @@ def determined(node: n.Node) -> n.Node:
     node = transform.rebuild_inputs(transform.rebuild_expressions(node, expression), determined)
     match node:
         case n.Aggregate() | n.Window() if not isinstance(node.input, n.Sort):
-            return replace(node, input=n.Sort(node.input, _all_keys(node.input)))
+            return replace(node, input=n.Sort(node.input, total_keys(node.input.fields)))
         case n.TopN(with_ties=False):
-            return replace(node, keys=node.keys + _all_keys(node))
+            return replace(node, keys=node.keys + total_keys(node.fields))
         case n.Limit(with_ties=False) | n.Distinct(on=tuple()):
             below = node.input
+            keys = total_keys(below.fields)
             if isinstance(below, n.Sort):
-                return replace(node, input=n.Sort(below.input, below.keys + _all_keys(below)))
-            return replace(node, input=n.Sort(below, _all_keys(below)))
+                return replace(node, input=n.Sort(below.input, below.keys + keys))
+            return replace(node, input=n.Sort(below, keys))
         case _:
             return node
-
-
-def _all_keys(node: n.Node) -> tuple[e.SortKey, ...]:
-    return tuple(
-        e.SortKey(e.Column(i, one.type, one.name))
-        for i, one in enumerate(node.fields)
-        if one.type.kind not in _UNSORTABLE
-    )
