@@ -15,9 +15,12 @@ from belvedere.txn.anchor import Anchor, State
 
 LEFT_OPEN = """
 import sys, belvedere
-for path in (sys.argv[1], ":memory:"):
+for path in (sys.argv[1], ":memory:", ":memory:"):
     connection = belvedere.connect(path, autocommit=True)
     connection.execute("CREATE TABLE t (id int PRIMARY KEY, v int)")
+    connection.execute(
+        "CREATE MATERIALIZED VIEW n WITH (maintenance = 'deferred') AS SELECT count(*) AS n FROM t"
+    )
     connection.execute("INSERT INTO t SELECT g, g FROM generate_series(1, 5000) AS g")
     print(connection.execute("SELECT v % 2, count(*) FROM t GROUP BY 1").fetchall())
 """
@@ -36,7 +39,7 @@ def test_what_a_program_leaves_open_is_closed(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", LEFT_OPEN, str(store)], capture_output=True, text=True, check=True
     )
-    assert done.stdout.count("2500") == 4
+    assert done.stdout.count("2500") == 6
     assert done.stderr == ""
     assert state_of(store) is State.CLOSED
 

@@ -11,7 +11,7 @@ import threading
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from weakref import WeakSet
+from weakref import WeakKeyDictionary
 
 from belvedere.config import Config, Durability
 from belvedere.database import MEMORY, Database
@@ -24,7 +24,7 @@ from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
 
 
-@dataclass(slots=True, eq=False, weakref_slot=True)
+@dataclass(slots=True)
 class OpenStore:
     path: str
     database: Database
@@ -43,7 +43,8 @@ class OpenStore:
 
 _mutex = threading.Lock()
 _open: dict[str, OpenStore] = {}
-_in_memory: WeakSet[OpenStore] = WeakSet()
+_in_memory: WeakKeyDictionary[Shared, int] = WeakKeyDictionary()
+"""Those that somebody has, be it a thread of their own; and in which process they were opened."""
 
 
 def acquire(
@@ -57,7 +58,7 @@ def acquire(
         store = _opened(url, Config(durability=wanted), create, accept_data_loss, memory_limit_mb)
         store.users = 1
         with _mutex:
-            _in_memory.add(store)
+            _in_memory[store.shared] = store.process
         return store
     path = str(Path(url).resolve())
     with _mutex:
@@ -84,7 +85,7 @@ def release(store: OpenStore) -> None:
             return
         if _open.get(store.path) is store:
             del _open[store.path]
-        _in_memory.discard(store)
+        _in_memory.pop(store.shared, None)
         store.close()
 
 
@@ -92,7 +93,12 @@ def release(store: OpenStore) -> None:
 def _close_all() -> None:
     """At the end of the process; not at that of one forked from it."""
     with _mutex, ExitStack() as stack:
-        for store in [*_open.values(), *_in_memory]:
+        for shared, process in list(_in_memory.items()):
+            if process == os.getpid():
+                assert isinstance(shared.host, Database)
+                stack.callback(shared.host.close)
+                stack.callback(shared.close)
+        for store in _open.values():
             if store.process == os.getpid():
                 stack.callback(store.close)
         _open.clear()
