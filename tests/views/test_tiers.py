@@ -379,3 +379,23 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
         assert order == ["used", "closed"]
         with known._using() as engine:
             assert engine is None
+
+
+@pytest.mark.parametrize(
+    ("query", "chosen"),
+    [
+        ("SELECT g, max(f) AS m FROM t GROUP BY g", False),
+        ("SELECT DISTINCT f FROM t", False),
+        ("SELECT x.f, t.id FROM (SELECT DISTINCT f FROM t) x JOIN t ON t.f = x.f", True),
+        ("SELECT g, count(*) AS n FROM (SELECT DISTINCT g, f FROM t) x GROUP BY g", True),
+        ("SELECT x.g, t.id FROM (SELECT DISTINCT g FROM t) x JOIN t ON t.g = x.g", False),
+    ],
+)
+def test_which_of_equal_values_is_shown_inside_is_not_left_to_duckdb(
+    query: str, chosen: bool
+) -> None:
+    with opened() as store:
+        store.run("CREATE TABLE t (id int PRIMARY KEY, g int, f double precision)")
+        store.run(f"CREATE MATERIALIZED VIEW v WITH (maintenance = 'deferred') AS {query}")
+        told = str(store.run("EXPLAIN MATERIALIZED VIEW v"))
+        assert ("which of equal values is shown" in told) is chosen

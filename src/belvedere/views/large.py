@@ -240,13 +240,22 @@ def _refusal(compiled: Compiled) -> str | None:
         if not all(keep.form or keep.width == _NUMERICS for keep in group.keeps):
             return "sums of floats and of squares are exact in Python only"
         found += [item for one in (group.groups, group.calls) for item, _ in walk(one, 0)]
+    shown = _shown(plan) if group is None else set()
+    if any(_loose(field) for item in found if id(item) not in shown for field in _chosen(item)):
+        return "which of equal values is shown is decided in Python only"
     return next(filter(None, map(_inexact, found)), None)
+
+
+def _shown(plan: n.Node) -> set[int]:
+    """The operator whose choice is seen in the view alone, where equal rows are one."""
+    while isinstance(plan, n.Project | n.Filter | n.Sort):
+        plan = plan.input
+    calls = plan.aggregates if isinstance(plan, n.Aggregate) else ()
+    return {id(plan), *map(id, calls)}
 
 
 def _inexact(item: object) -> str | None:
     """Why DuckDB might answer this part of a plan otherwise, in its last digit."""
-    if any(map(_loose, _chosen(item))):
-        return "which of equal values is shown is decided in Python only"
     function = getattr(item, "function", None)
     if not isinstance(function, Function):
         return None
