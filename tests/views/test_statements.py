@@ -372,3 +372,22 @@ def test_a_view_does_not_compute_what_is_null_anyway(
     found = rows_of(store.session(), "SELECT * FROM v", "latest")
     assert sorted(found) == sorted(rows_of(store.session(), query))
     assert refused(store, "DROP TABLE t", "2BP01")
+
+
+def test_a_table_of_which_no_column_is_used_may_be_joined() -> None:
+    with opened() as store:
+        store.run("CREATE TABLE single (id int PRIMARY KEY)")
+        store.run("CREATE TABLE t (id int PRIMARY KEY, g int, h int, v interval)")
+        store.run("INSERT INTO single VALUES (1), (2)")
+        query = "SELECT t.h, t.g, count(DISTINCT t.v) AS n FROM single CROSS JOIN t GROUP BY 1, 2"
+        store.run(f"CREATE MATERIALIZED VIEW pairs AS {query}")
+        for change in (
+            "INSERT INTO t VALUES (1, 1, 1, '1 day'), (2, 1, 1, '24 hours'), (3, 2, NULL, NULL)",
+            "INSERT INTO single VALUES (3)",
+            "UPDATE t SET g = 3, v = '1 hour' WHERE id = 2",
+            "DELETE FROM t WHERE id = 1",
+            "DELETE FROM single",
+        ):
+            store.run(change)
+            found = sorted(map(str, store.run("SELECT * FROM pairs")))
+            assert found == sorted(map(str, store.run(query))), change

@@ -181,7 +181,7 @@ class _Builder:
         self._open = list(branch.conditions)
         self._columns = {id(c): frozenset(transform.columns_of(c)) for c in branch.conditions}
         self._facts = _facts_of(branch)
-        self._users = _users_of(branch, self._facts)
+        self._users = _users_of(self._facts)
         self._ranks: dict[int, tuple[int, int, int]] = {}  # as far as they still hold
         self._node: n.Node | None = None
         self._width = 0
@@ -197,7 +197,7 @@ class _Builder:
         while left:
             number = max(left, key=self._rank)
             left.remove(number)
-            self._fetch(self._branch.leaves[number])
+            self._fetch(number)
         assert self._node is not None
         columns = tuple(self._placed(column) for column in self._branch.columns)
         return n.Project(self._node, columns, fields)
@@ -246,12 +246,13 @@ class _Builder:
                 )
                 yield n.JoinKey(self._placed(other), here)
 
-    def _fetch(self, leaf: Leaf) -> None:
+    def _fetch(self, number: int) -> None:
+        leaf = self._branch.leaves[number]
         if leaf.constant is not None:
             self._join(leaf.constant, leaf)
             return
         scan = n.Scan(leaf.relation, leaf.name, leaf.slots, leaf.fields)
-        equal = self._equalities(leaf)
+        equal = self._equalities(number)
         access = best_access(self._catalog, leaf.relation, equal)
         if access is None:
             self.scans += 1
@@ -271,19 +272,19 @@ class _Builder:
             return (0, 0, -number)
         known = self._ranks.get(number)
         if known is None:
-            equal = self._equalities(leaf)
+            equal = self._equalities(number)
             access = best_access(self._catalog, leaf.relation, equal) if equal else None
             by_key = access is not None and access.whole
             known = (2 * by_key + (access is not None), len(equal), -number)
             self._ranks[number] = known
         return known
 
-    def _equalities(self, leaf: Leaf) -> Equalities:
-        """Slots of the leaf that some condition sets equal to a value of the rows so far, or to
+    def _equalities(self, number: int) -> Equalities:
+        """Slots of a leaf that some condition sets equal to a value of the rows so far, or to
         NULL."""
         found: Equalities = {}
         known = self._place.keys()
-        for fact in self._facts.get(leaf.offset, ()):
+        for fact in self._facts.get(number, ()):
             if fact.slot in found or not fact.columns <= known:
                 continue
             if any(one is fact.condition for one in self._open):
@@ -310,25 +311,28 @@ class _Fact(NamedTuple):
 
 
 def _facts_of(branch: Branch) -> dict[int, list[_Fact]]:
-    """What conditions say of the slots of each leaf, by its offset, in the order of the
+    """What conditions say of the slots of each leaf, by its number, in the order of the
     conditions."""
-    leaf_of = {column: leaf for leaf in branch.leaves for column in leaf.columns}
+    leaf_of = {
+        column: number for number, leaf in enumerate(branch.leaves) for column in leaf.columns
+    }
     found: dict[int, list[_Fact]] = {}
     for condition in branch.conditions:
         for column, value in _settings(condition):
-            leaf = leaf_of[column.index]
+            number = leaf_of[column.index]
+            leaf = branch.leaves[number]
             columns = frozenset() if value is None else frozenset(transform.columns_of(value))
             slot = leaf.slots[column.index - leaf.offset] if leaf.slots else -1
-            facts = found.setdefault(leaf.offset, [])
+            facts = found.setdefault(number, [])
             facts.append(_Fact(slot, value, columns, condition))
     return found
 
 
-def _users_of(branch: Branch, facts: dict[int, list[_Fact]]) -> dict[int, set[int]]:
+def _users_of(facts: dict[int, list[_Fact]]) -> dict[int, set[int]]:
     """The numbers of the leaves of which more is known once a column is."""
     found: dict[int, set[int]] = {}
-    for number, leaf in enumerate(branch.leaves):
-        for fact in facts.get(leaf.offset, ()):
+    for number, known in facts.items():
+        for fact in known:
             for column in fact.columns:
                 found.setdefault(column, set()).add(number)
     return found
