@@ -165,6 +165,25 @@ def test_what_spark_would_answer_differently_runs_in_python(
     assert "MapInArrow" in frame.data._jdf.queryExecution().toString()
 
 
+@pytest.mark.parametrize("order", ["id", "id DESC"])
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("SELECT DISTINCT x::text FROM (SELECT DISTINCT x FROM rows WHERE x = 0) y", "-0"),
+        ("SELECT DISTINCT n::text FROM (SELECT DISTINCT n FROM rows WHERE n = 1) y", "1.0"),
+        ("SELECT x::text FROM (SELECT x FROM rows WHERE x = 0 INTERSECT SELECT 0.0) y", "-0"),
+    ],
+)
+def test_of_equal_values_the_same_one_is_shown_in_any_order(
+    spark: SparkSession, database: Database, text: str, shown: str, order: str
+) -> None:
+    """A LIMIT that takes all there is gives the rows their order."""
+    rows = f"(SELECT * FROM t ORDER BY {order} LIMIT 1000) rows"
+    plan = plan_of(database, text.replace("rows", rows))
+    frame, _ = lowered(spark, database, plan)
+    assert [row[0] for row in bag_of(frame, plan)] == [shown]
+
+
 @pytest.mark.parametrize("text", [NATIVE[1], NATIVE[3]])
 def test_every_part_can_run_in_python(spark: SparkSession, database: Database, text: str) -> None:
     plan = plan_of(database, text)

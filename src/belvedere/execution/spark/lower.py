@@ -254,8 +254,7 @@ class Lowering:
         leaf = given(0, node)
         self.note("distinct", "rows whose equal values may look different")
         data, sides = self.frames.exchanged([frame], [all_columns(frame.types)])
-        ordered = n.Sort(leaf, total_keys(leaf.fields))
-        return self.operated(n.Distinct(ordered), data, sides)
+        return self.operated(n.Distinct(_ordered(leaf)), data, sides)
 
     # -- two inputs ---------------------------------------------------------------------------
 
@@ -330,8 +329,7 @@ class Lowering:
                 return replace(left, data=left.data.distinct().subtract(right.data))
             return replace(left, data=getattr(left.data, word)(right.data))
         self.note(node.kind.value, "rows whose equal values may look different")
-        sides_of = given(0, node.left), given(1, node.right)
-        leaves = tuple(n.Sort(one, total_keys(one.fields)) for one in sides_of)
+        leaves = _ordered(given(0, node.left)), _ordered(given(1, node.right))
         data, sides = self.frames.exchanged([left, right], [all_columns(left.types)] * 2)
         return self.operated(transform.with_inputs(node, leaves), data, sides)
 
@@ -449,14 +447,19 @@ def determined(node: n.Node) -> n.Node:
     node = transform.rebuild_inputs(transform.rebuild_expressions(node, expression), determined)
     match node:
         case n.Aggregate() | n.Window() if not isinstance(node.input, n.Sort):
-            return replace(node, input=n.Sort(node.input, total_keys(node.input.fields)))
+            return replace(node, input=_ordered(node.input))
         case n.TopN(with_ties=False):
             return replace(node, keys=node.keys + total_keys(node.fields))
         case n.Limit(with_ties=False) | n.Distinct(on=tuple()):
             below = node.input
-            keys = total_keys(below.fields)
             if isinstance(below, n.Sort):
-                return replace(node, input=n.Sort(below.input, below.keys + keys))
-            return replace(node, input=n.Sort(below, keys))
+                keys = below.keys + total_keys(below.fields)
+                return replace(node, input=n.Sort(below.input, keys))
+            return replace(node, input=_ordered(below))
         case _:
             return node
+
+
+def _ordered(node: n.Node) -> n.Sort:
+    """So that of equal rows that look different it is always the same one that is shown."""
+    return n.Sort(node, total_keys(node.fields))
