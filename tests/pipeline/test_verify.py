@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,8 @@ from belvedere.interfaces import stores
 from belvedere.interfaces.dbapi import Connection
 from belvedere.pipeline import verify
 from belvedere.pipeline.store import Store
+from belvedere.plan.fields import Field
+from belvedere.types import NUMERIC
 from belvedere.views import deferred
 from tests.pipeline.definitions import DEFINITIONS
 from tests.pipeline.spark_laws import wait_for_groups
@@ -190,3 +193,16 @@ def test_a_position_at_which_the_view_was_another_is_refused(
     for outside in (store.position() + 1, -1):
         with pytest.raises(InvalidInput, match="position is not in the log"):
             list(verify.run(spark, store, ["v"], DEFINITIONS, position=outside))
+
+
+def test_equal_numerics_are_the_same_text_whatever_their_scale() -> None:
+    from belvedere.pipeline.verify_rows import texts_of
+
+    text = texts_of((Field("n", NUMERIC),))
+    for same in (
+        ("0", "0E-24", "-0.00"),
+        ("1.50", "1.5"),
+        ("NaN", "NaN"),
+        ("1E+30", "1" + "0" * 30),
+    ):
+        assert len({text((Decimal(one),)) for one in same}) == 1, same

@@ -143,7 +143,9 @@ def _text(value: Any) -> str:
         case bool():
             return str(value)
         case Decimal():
-            return f"{value.normalize(EXACT):f}" if value.is_finite() and value else str(value + 0)
+            if not value:
+                return "0"  # whatever its scale
+            return f"{value.normalize(EXACT):f}" if value.is_finite() else str(value)
         case float():
             return repr(value + 0.0)
         case _:
