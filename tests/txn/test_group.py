@@ -83,7 +83,7 @@ def test_commits_that_wrote_during_a_sync_share_the_next_one(path: Path) -> None
 def test_a_leader_waits_for_those_who_took_part_last_time(path: Path) -> None:
     database = Database.open(path)
     group = database.commits._group  # type: ignore[attr-defined]
-    group._together, group._sync_s = 3, 240.0  # as if the last sync had served three, slowly
+    group._expected, group._sync_s = 3, 240.0  # as if the last sync had served three, slowly
     before = group.groups
     threads = [threading.Thread(target=insert, args=(database, n)) for n in range(3)]
     for thread in threads:
@@ -94,6 +94,22 @@ def test_a_leader_waits_for_those_who_took_part_last_time(path: Path) -> None:
     assert read(database) == [0, 1, 2]
     insert(database, 3)  # alone, and soon done: nobody waits as long again
     assert group._sync_s < 1
+    database.close()
+
+
+def test_who_is_expected_and_does_not_come_is_not_waited_for_long(path: Path) -> None:
+    """The first to wait leads when its time is up, and fewer are expected from then on."""
+    database = Database.open(path)
+    group = database.commits._group  # type: ignore[attr-defined]
+    group._expected, group._sync_s = 9, 0.001
+    threads = [threading.Thread(target=insert, args=(database, n)) for n in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "nobody leads"
+    assert group._expected < 3
+    assert read(database) == [0, 1]
     database.close()
 
 
@@ -199,6 +215,52 @@ def test_one_who_stops_waiting_does_not_hold_up_the_others(path: Path) -> None:
         assert not other.is_alive(), "nobody leads"
     failpoints.disarm()
     assert read(database) == [1, 2, 3]
+    database.close()
+
+
+@pytest.mark.parametrize("when", ["before it is woken", "as it is to wake the next"])
+def test_one_who_stops_waiting_does_not_break_the_chain(path: Path, when: str) -> None:
+    """One sync serves this thread and then another one. This one is interrupted."""
+    database, others = Database.open(path), []
+    group = database.commits._group  # type: ignore[attr-defined]
+    main, wake_next = threading.get_ident(), group._wake_next
+    interrupted = threading.Event()
+
+    def start(number: int) -> None:
+        others.append(threading.Thread(target=insert, args=(database, number)))
+        others[-1].start()
+
+    def wake_or_interrupt() -> None:
+        if threading.get_ident() == main and not interrupted.is_set():
+            interrupted.set()
+            if when == "as it is to wake the next":
+                raise KeyboardInterrupt
+        elif when == "before it is woken" and len(group._served) == 2:
+            signal.pthread_kill(main, signal.SIGINT)
+            assert interrupted.wait(60)
+        wake_next()
+
+    def hold() -> None:
+        start(2)  # who leads those who write now
+        until(lambda: len(group._waiters) == 2)  # and this thread
+        start(4)
+        until(lambda: len(group._waiters) == 3)
+        group._wake_next = wake_or_interrupt
+
+    failpoints.arm("sync.before", "call", call=hold, at=1)
+    start(1)
+    until(lambda: len(group._waiters) == 1)
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            insert(database, 3)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+    for other in others:
+        other.join(60)
+        assert not other.is_alive(), "nobody woke it"
+    failpoints.disarm()
+    assert read(database) == [1, 2, 3, 4]
     database.close()
 
 

@@ -193,13 +193,13 @@ def _group_commit(directory: Path, count: int, seed: int, report: Report) -> Non
         table = make_table(db)
         load(db, table, 10_000)
         one, eight = alternate(
-            5, lambda: -_commits_a_second(db, table, 1), lambda: -_commits_a_second(db, table, 8)
+            12, lambda: -_commits_a_second(db, table, 1), lambda: -_commits_a_second(db, table, 8)
         )
     report.add(Figure("commits/s, durability full, 8 threads", -eight, "1/s", ">= 3 ratio", -one))
 
 
 def _commits_a_second(db: Database, table: CompiledTable, threads: int) -> float:
-    each = 100
+    each = 500
     blocks = [list(range(n * each, (n + 1) * each)) for n in range(threads)]
     workers = [
         threading.Thread(target=_single_row_commits, args=(db, table, block)) for block in blocks

@@ -342,11 +342,11 @@ class BatchCommit:
         return found
 
     def _require_no_conflict(self, intent: Intent) -> None:
-        undo = self._visibility.undo
+        entries = self._undo
         if failpoints.armed and failpoints.planted("conflict_unchecked"):
             return
-        for change in intent.changes:
-            lost_to = undo.changed_after(change.key, change.seen)
+        for key, _, _, seen in intent.changes:
+            lost_to = self._visibility.undo.changed_after(key, seen) if key in entries else 0
             if lost_to:
                 raise _conflict(lost_to, "a row it wrote was changed by another transaction")
         if intent.isolation.validates_reads:

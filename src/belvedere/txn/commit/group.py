@@ -1,9 +1,12 @@
 """Group commit: one sync of the log for everybody who wrote before it began.
 
-Whoever needs durability first becomes the leader: it notes what is written, syncs the store (which
-releases the GIL, so others keep writing), writes the anchor, publishes what it noted, and wakes
-those it noted, and one of those who wrote meanwhile, to lead next. Each waits on a lock of its own:
-with one condition for all, everybody is woken to find that most have to wait again.
+The last to come of those who are expected leads: it notes what is written, syncs the store (which
+releases the GIL, so others keep writing), writes the anchor, publishes what it noted, and has those
+woken whom that served. As many are expected as took part last time. The first to wait watches the
+clock: when not all have come in time, it leads those who have.
+
+Those served are woken in a chain: each one, as soon as it has the GIL, wakes the next. Woken all at
+once they would only queue for the GIL, and have to be woken again when it is their turn.
 
 Invariant: what is published, and hence what is acknowledged, was written before a sync that
 returned success, and the anchor says so. The first failure ends writing for good: a sync that
@@ -14,15 +17,17 @@ from __future__ import annotations
 
 import threading
 import time
+from collections import deque
 from collections.abc import Callable
 
 from belvedere import failpoints
 from belvedere.errors import Error, Unavailable
 from belvedere.txn.commit.visibility import Visibility
 
-PATIENCE = 0.5
-"""How long a leader waits for those who took part last time, in syncs. Without it half of them
-write while the others are synced, and each sync serves a half."""
+PATIENCE_EACH = 0.3
+PATIENCE_MAX = 3.0
+"""How long is waited for each who is expected, and for all of them, in syncs. Without patience half
+of them write while the others are synced, and each sync serves a half."""
 SYNC_S_MAX = 0.005
 
 
@@ -39,11 +44,12 @@ class GroupSync:
         self._anchor = anchor
         self._mutex = threading.Lock()  # guards the six below
         self._leading = False
+        self._watched = False  # one of those who wait does it with an eye on the clock
         self._waiters: dict[threading.Lock, int] = {}  # who waits for which batch
         self._durable = visibility.published.batch
         self.failure: Unavailable | None = None
-        self._together = 1  # how many took part when the last group ended
-        self._gathered: threading.Lock | None = None  # held while the leader waits for so many
+        self._expected = 1  # how many took part when the last group ended
+        self._served: deque[threading.Lock] = deque()  # to be woken
         self._sync_s = 0.0  # how long the last sync took
         self.groups = 0
 
@@ -52,11 +58,11 @@ class GroupSync:
         if failpoints.armed and failpoints.planted("ack_before_sync"):
             self._visibility.publish(self._visibility.written)
             return
-        if self._begins_to_lead(batch):
-            self._lead()
-        if self._durable < batch:
-            assert self.failure is not None
-            raise self.failure
+        while self._durable < batch:
+            if self.failure is not None:
+                raise self.failure
+            if self._begins_to_lead(batch):
+                self._lead()
 
     def finish(self) -> None:
         """Make everything written durable; nobody syncs or writes the anchor after it. A failure
@@ -68,51 +74,72 @@ class GroupSync:
                 raise
 
     def _begins_to_lead(self, batch: int) -> bool:
-        """Wait for the batch to be durable, or for the turn to lead; whether it is that."""
+        """Wait to be woken, or for the turn to lead; whether it is that."""
         with self._mutex:
             if self._durable >= batch or self.failure is not None:
                 return False
-            if not self._leading:
+            waiters = self._waiters
+            if not self._leading and len(waiters) + 1 >= self._expected:
                 self._leading = True
                 return True
             turn = threading.Lock()
             turn.acquire()
-            self._waiters[turn] = batch
-            if self._gathered is not None and len(self._waiters) >= self._together - 1:
-                self._gathered.release()
-                self._gathered = None
+            waiters[turn] = batch
+            watches = not (self._leading or self._watched)
+            if watches:
+                self._watched = True
         try:
+            if watches and self._watch(turn):
+                return True
             turn.acquire()
+            self._wake_next()
         except BaseException:  # an interrupted client is not to hold up the others
-            self._abandon(turn, batch)
+            self._abandon(turn)
             raise
-        return self._must_lead(batch)
+        return False
 
-    def _must_lead(self, batch: int) -> bool:
-        """Of one that was woken."""
-        return self._durable < batch and self.failure is None
+    def _watch(self, turn: threading.Lock) -> bool:
+        """Wait for those who are expected, for some time; whether to lead those who came."""
+        patience = min(PATIENCE_EACH * self._expected, PATIENCE_MAX)
+        if turn.acquire(timeout=patience * self._sync_s):
+            turn.release()
+            return False
+        with self._mutex:
+            if self._leading or turn not in self._waiters:
+                return False
+            del self._waiters[turn]
+            self._leading = True
+            return True
 
-    def _abandon(self, turn: threading.Lock, batch: int) -> None:
+    def _abandon(self, turn: threading.Lock) -> None:
+        """Of one who will not wait any more: what it was to do, another one does."""
         with self._mutex:
-            waits = self._waiters.pop(turn, None) is not None
-        if not waits and self._must_lead(batch):
-            self._settle(self._durable, None)
+            self._waiters.pop(turn, None)
+            if turn in self._served:
+                self._served.remove(turn)
+            self._let_one_look()
+        self._wake_next()
 
-    def _gather(self) -> None:
-        """Wait a little for as many as there were last time."""
-        with self._mutex:
-            if len(self._waiters) >= self._together - 1:
-                return
-            self._gathered = gathered = threading.Lock()
-            gathered.acquire()
-        gathered.acquire(timeout=PATIENCE * self._sync_s)
-        with self._mutex:
-            self._gathered = None
+    def _let_one_look(self) -> None:
+        """Wake one of those who wait, to watch or to lead, unless somebody leads."""
+        if self._leading:
+            return
+        self._watched = False
+        turn = next(iter(self._waiters), None)
+        if turn is not None:
+            del self._waiters[turn]
+            turn.release()
+
+    def _wake_next(self) -> None:
+        try:
+            turn = self._served.popleft()
+        except IndexError:  # everybody is awake
+            return
+        turn.release()
 
     def _lead(self) -> None:
         durable, failure = self._durable, None
         try:
-            self._gather()
             durable = self._sync_once()
         except (Error, OSError) as error:
             failure = unknown_outcome("the log could not be synced", error)
@@ -121,23 +148,20 @@ class GroupSync:
             self._settle(durable, failure)
 
     def _settle(self, durable: int, failure: Unavailable | None) -> None:
-        """Wake one of those who still wait to lead, and all who need not wait any more."""
+        """Have those woken who need not wait any more, and let one of the others look."""
         with self._mutex:
             self._durable, self.failure = durable, failure
             waiters = self._waiters
-            woken = [
+            self._expected = len(waiters) + 1
+            served = [
                 turn for turn, batch in waiters.items() if batch <= durable or failure is not None
             ]
-            for turn in woken:
+            for turn in served:
                 del waiters[turn]
-            self._together = len(woken) + 1 + len(waiters)
-            next_leader = next(iter(waiters), None)
-            self._leading = next_leader is not None
-            if next_leader is not None:
-                del waiters[next_leader]
-                next_leader.release()
-        for turn in woken:
-            turn.release()
+            self._served += served
+            self._leading = False
+            self._let_one_look()
+        self._wake_next()
 
     def _sync_once(self) -> int:
         began = time.perf_counter()

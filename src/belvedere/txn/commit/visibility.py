@@ -114,13 +114,18 @@ class Visibility:
         changes: Sequence[RowChange],
         derived: Rows,
     ) -> None:
-        self.undo.publish(successor.batch, successor.position, self._images(changes, derived))
+        batch_number, position, _, _ = successor
+        if len(changes) == 1 and not derived:
+            key, old, _, _ = changes[0]
+            self.undo.publish_one(batch_number, position, key, old)
+        else:
+            self.undo.publish(batch_number, position, self._images(changes, derived))
         try:
             self.store.write(batch)
         except InvalidInput:
             # Refused, so nothing is there. After any other failure the batch may be there, and
             # stays hidden.
-            self.undo.withdraw(successor.batch)
+            self.undo.withdraw(batch_number)
             raise
 
     def _images(

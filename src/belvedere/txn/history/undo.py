@@ -78,16 +78,29 @@ class UndoIndex:
         self, batch: int, position: int, images: Sequence[tuple[bytes, bytes | None]]
     ) -> None:
         """Keep the old values of the keys that this batch is about to write, each once."""
-        entries = self._entries
         for key, old in images:
-            entry = make(Entry, (batch, position, None if old is None else self._kept(old)))
-            known = entries.get(key)
-            if known is None:
-                entries[key] = (entry,)
-                self._unsorted[key] = None
-            else:
-                entries[key] = (*known, entry)
+            self._add(batch, position, key, old)
         self._batches.append((batch, tuple([key for key, _ in images])))
+
+    def publish_one(self, batch: int, position: int, key: bytes, old: bytes | None) -> None:
+        """The same for a batch of one key."""
+        self._add(batch, position, key, old)
+        self._batches.append((batch, (key,)))
+
+    def _add(self, batch: int, position: int, key: bytes, old: bytes | None) -> None:
+        kept: bytes | Spilled | None = old
+        if old is not None:
+            self._bytes += len(old)
+            if self._bytes > self._bytes_max:
+                self._bytes -= len(old)
+                kept = self._spill(old)
+        entry = make(Entry, (batch, position, kept))
+        known = self._entries.get(key)
+        if known is None:
+            self._entries[key] = (entry,)
+            self._unsorted[key] = None
+        else:
+            self._entries[key] = (*known, entry)
 
     def withdraw(self, batch: int) -> None:
         """Take back the newest batch, whose write failed."""
@@ -172,15 +185,12 @@ class UndoIndex:
             return self._scratch.get(old.id.to_bytes(8))
         return old
 
-    def _kept(self, old: bytes) -> bytes | Spilled:
-        if self._bytes + len(old) > self._bytes_max:
-            if self._scratch is None:
-                self._scratch = self._open_scratch()
-            self._spilled += 1
-            self._scratch.write([(self._spilled.to_bytes(8), old)])
-            return Spilled(self._spilled)
-        self._bytes += len(old)
-        return old
+    def _spill(self, old: bytes) -> Spilled:
+        if self._scratch is None:
+            self._scratch = self._open_scratch()
+        self._spilled += 1
+        self._scratch.write([(self._spilled.to_bytes(8), old)])
+        return Spilled(self._spilled)
 
     def _forget(self, old: bytes | Spilled | None) -> None:
         if type(old) is bytes:
