@@ -13,6 +13,7 @@ from belvedere.kv.doubles.power import PowerStore
 from belvedere.kv.doubles.recorder import RecordingStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
+from belvedere.kv.rocksdb_gather import GatheringStore
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +31,10 @@ def load_rocks(directory: Path) -> RocksStore:
     return RocksStore.open(directory, create=False)
 
 
+def open_gathering(directory: Path) -> GatheringStore:
+    return GatheringStore.open(directory, create=True)
+
+
 def _load_mirror(directory: Path) -> MirrorStore:
     return MirrorStore(
         MemoryStore.from_checkpoint(directory / "left"), load_rocks(directory / "right")
@@ -39,6 +44,7 @@ def _load_mirror(directory: Path) -> MirrorStore:
 KINDS = [
     Kind("memory", lambda _: MemoryStore(), MemoryStore.from_checkpoint),
     Kind("rocksdb", open_rocks, load_rocks),
+    Kind("gathering", open_gathering, load_rocks),
     Kind("mirror", lambda path: MirrorStore(MemoryStore(), open_rocks(path)), _load_mirror),
     Kind("recorder", lambda _: RecordingStore(MemoryStore()), MemoryStore.from_checkpoint),
     Kind("faults", lambda path: FaultyStore(open_rocks(path)), load_rocks),

@@ -16,6 +16,7 @@ from belvedere.kv.batch import Pair, Write
 from belvedere.kv.doubles.mirror import MirrorStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
+from belvedere.kv.rocksdb_gather import GatheringStore
 from tests.kv.stores import content, pairs_of
 
 # Few, close keys: most of what goes wrong needs the same key twice.
@@ -27,6 +28,8 @@ BATCHES = st.lists(st.tuples(KEYS, st.none() | VALUES), max_size=8)
 
 
 class StoreMachine(RuleBasedStateMachine):
+    kind = RocksStore
+
     def __init__(self) -> None:
         super().__init__()
         self.home = Path(tempfile.mkdtemp(prefix="belvedere-kv-"))
@@ -36,7 +39,7 @@ class StoreMachine(RuleBasedStateMachine):
 
     @initialize()
     def open(self) -> None:
-        self.rocks = RocksStore.open(self.home / "store", create=True)
+        self.rocks = self.kind.open(self.home / "store", create=True)
         self.memory = MemoryStore()
         self.store = MirrorStore(self.memory, self.rocks)
 
@@ -126,7 +129,7 @@ class StoreMachine(RuleBasedStateMachine):
         """A clean restart of RocksDB; open scans die with the store."""
         self.scans.clear()
         self.rocks.close()
-        self.rocks = RocksStore.open(self.home / "store", create=False)
+        self.rocks = self.kind.open(self.home / "store", create=False)
         self.store = MirrorStore(self.memory, self.rocks)
 
     @rule()
@@ -138,7 +141,7 @@ class StoreMachine(RuleBasedStateMachine):
         shutil.rmtree(self.home / "store")
         (self.home / "copy" / "right").rename(self.home / "store")
         self.memory = MemoryStore.from_checkpoint(self.home / "copy" / "left")
-        self.rocks = RocksStore.open(self.home / "store", create=False)
+        self.rocks = self.kind.open(self.home / "store", create=False)
         self.store = MirrorStore(self.memory, self.rocks)
         shutil.rmtree(self.home / "copy")
 
@@ -148,5 +151,20 @@ class StoreMachine(RuleBasedStateMachine):
             assert content(self.store) == self.within(b"", None)
 
 
+class GatheringMachine(StoreMachine):
+    """Looks by gets only: a scan has everything handed to the engine."""
+
+    kind = GatheringStore
+
+    @invariant()
+    def everything_is_there(self) -> None:
+        if hasattr(self, "store"):
+            keys = list(self.model)
+            assert self.store.multi_get(keys) == list(self.model.values())
+            assert [self.store.get(key) for key in keys] == list(self.model.values())
+
+
 TestStoreMachine = StoreMachine.TestCase
 TestStoreMachine.settings = settings(max_examples=30, stateful_step_count=25)
+TestGatheringMachine = GatheringMachine.TestCase
+TestGatheringMachine.settings = settings(max_examples=30, stateful_step_count=25)

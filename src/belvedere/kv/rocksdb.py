@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import Any, Never, cast
+from typing import Any, Never, Self, cast
 
 from rocksdict import (
     Checkpoint,
@@ -98,7 +98,7 @@ class RocksStore:
         create: bool,
         salvage: bool = False,
         cache_bytes: int = CACHE_BYTES,
-    ) -> RocksStore:
+    ) -> Self:
         """Open the store in `directory`; with `create`, make it when there is none.
 
         A log damaged anywhere but in its last, torn record is refused with Corruption; `salvage`

@@ -25,6 +25,7 @@ from belvedere.config import Config, Durability
 from belvedere.errors import Corruption, InvalidInput
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.rocksdb import RocksStore
+from belvedere.kv.rocksdb_gather import GatheringStore
 from belvedere.txn import identity as files
 from belvedere.txn.anchor import ACCEPT_HINT, RESTORE_HINT, Anchor, State
 from belvedere.txn.border import Snapshot
@@ -164,12 +165,11 @@ def _open_owned(
 ) -> OpenStore:
     shutil.rmtree(directory / files.SCRATCH_DIRECTORY, ignore_errors=True)
     anchor = _open_anchor(directory, identity, accept_data_loss)
+    kind = GatheringStore if config.durability is Durability.FULL else RocksStore
     if failpoints.armed:
         failpoints.hit("open.before_store")
     try:
-        store = RocksStore.open(
-            directory / files.DATA_DIRECTORY, create=False, salvage=accept_data_loss
-        )
+        store = kind.open(directory / files.DATA_DIRECTORY, create=False, salvage=accept_data_loss)
     except Corruption as error:
         raise _damaged("the store's files are damaged", anchor, None, error) from error
     try:

@@ -154,7 +154,7 @@ class Visibility:
         try:
             failpoints.hit("commit.before_write")
             if failpoints.planted("torn_batch"):
-                self.store.write(batch[:2])
+                self.store.write(batch[:2], sync=True)
                 failpoints.hit("commit.after_write")
                 self.store.write(batch[2:])
             else:
