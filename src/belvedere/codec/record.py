@@ -34,6 +34,7 @@ INSERT = 1
 UPDATE = 2
 DELETE = 3
 
+_relation = struct.Struct(">I")  # as the key of a row has it
 _hash = struct.Struct("<Q")
 _header = struct.Struct("<QIQQQq16sI")
 _body = struct.Struct("<IQQQq16sI")
@@ -153,7 +154,7 @@ def encode_single(
         body = (
             _single.pack(
                 _SINGLE_BYTES + new_end, position, previous_hash, catalog_version, time,
-                transaction, 1, int.from_bytes(stored_key[1:ROW_PREFIX_BYTES]), kind,
+                transaction, 1, _relation.unpack_from(stored_key, 1)[0], kind,
                 key_end, old_end, new_end,
             )
             + stored_key[ROW_PREFIX_BYTES:] + old + new

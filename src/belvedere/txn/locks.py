@@ -66,7 +66,8 @@ class LockTable:
         self._mutex = threading.Lock()
         self._queues: dict[Resource, _Holder | _Queue] = {}
         self._waits_on: dict[Owner, Resource] = {}
-        self._acquired: Counter[str] = Counter()  # without those that are held alone now
+        self._acquired: Counter[str] = Counter()  # without those that are held alone now,
+        self._roots = 0  # and those of root keys that nobody else ever wanted
         self.waited: Counter[str] = Counter()
         self.deadlocks = 0
 
@@ -75,7 +76,7 @@ class LockTable:
         """How many locks of each kind were ever granted."""
         with self._mutex:
             alone = [_kind(r) for r, queue in list(self._queues.items()) if type(queue) is tuple]
-            return self._acquired + Counter(alone)
+            return self._acquired + Counter(alone) + Counter({ROOT: self._roots})
 
     def acquire_root(self, owner: Owner, key: bytes) -> None:
         """The exclusive lock of a root key: nearly every lock there is."""
@@ -199,6 +200,10 @@ class LockTable:
         with self._mutex:
             queues = self._queues
             for lock in held:
+                if type(lock) is bytes and type(queues.get(lock)) is tuple:  # nearly every one
+                    del queues[lock]
+                    self._roots += 1
+                    continue
                 resource = lock if type(lock) is bytes else _resource(cast("LockRequest", lock))
                 queue = queues.get(resource)
                 if isinstance(queue, tuple):

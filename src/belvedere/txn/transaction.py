@@ -357,7 +357,7 @@ class Transaction:
                     self._planned or (self._earlier[0] if self._earlier else self.snapshot),
                     tuple(self._changes.values()),
                     frozenset(self._reads) if self._reads else NOTHING,
-                    tuple(self._ranges),
+                    tuple(self._ranges) if self._ranges else (),
                     tuple(self._held),
                     self.isolation,
                 ),

@@ -114,7 +114,11 @@ class BatchCommit:
             failpoints.hit("commit.before_section")
         self._enter()
         try:
-            self._require_current(intent)
+            if self._undo:
+                self._require_no_conflict(intent)
+            catalog = self._visibility.written[2]
+            if catalog is not intent[1][2]:
+                self._require_same_objects(intent, catalog)
             time = self._clock_us()
             batch, position = self._append(intent[0], intent[2], time, own=1)
         finally:
@@ -216,7 +220,12 @@ class BatchCommit:
     def _enter(self) -> None:
         if not self._section.acquire(False):
             self._wait_for_section()
-        if self._shut or self.failed:
+        group = self._group
+        if (
+            self._shut
+            or self._failure is not None
+            or (group is not None and group.failure is not None)
+        ):
             self._section.release()
             self._refuse()
 
@@ -239,14 +248,6 @@ class BatchCommit:
                 detail=failure.message,
                 hint="reopen the store",
             ) from failure
-
-    def _require_current(self, intent: Intent) -> None:
-        """Raise Retry when what a transaction wrote, or must not have changed, is another now."""
-        if self._undo:
-            self._require_no_conflict(intent)
-        catalog = self._visibility.written[2]
-        if catalog is not intent[1][2]:
-            self._require_same_objects(intent, catalog)
 
     def _append(
         self, transaction: bytes, changes: tuple[RowChange, ...], time: int, own: int
@@ -342,6 +343,7 @@ class BatchCommit:
         return found
 
     def _require_no_conflict(self, intent: Intent) -> None:
+        """Raise Retry when what a transaction wrote, or must not have changed, is another now."""
         entries = self._undo
         if failpoints.armed and failpoints.planted("conflict_unchecked"):
             return
