@@ -28,10 +28,12 @@ from belvedere.codec import accumulator
 from belvedere.config import Config, Durability
 from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput, Unsupported
+from belvedere.kv.rocksdb_gather import GatheringStore
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
 from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
+from belvedere.txn import recovery
 from belvedere.txn.border import Reader
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.views.keep import Nothing
@@ -86,7 +88,7 @@ Answer = Bag | str
 """Rows, or the SQLSTATE with which there are none."""
 
 
-MEMORY, ROCKSDB, CELLS = STORES = ("memory", "rocksdb", "cells")
+MEMORY, ROCKSDB, GATHERING, CELLS = STORES = ("memory", "rocksdb", "gathering", "cells")
 
 
 @contextmanager
@@ -99,7 +101,10 @@ def open_manual(store: str = MEMORY) -> Iterator[Database]:
         if store == CELLS:
             db = open_on_cells(config, **more)
         else:
-            home = stack.enter_context(TemporaryDirectory()) if store == ROCKSDB else None
+            if store == GATHERING:  # and never synced: much of what is read is on its way
+                gathers = mock.patch.object(recovery, "RocksStore", GatheringStore)
+                stack.enter_context(gathers)
+            home = None if store == MEMORY else stack.enter_context(TemporaryDirectory())
             db = Database.open(":memory:" if home is None else home, config, **more)
         yield stack.enter_context(db)
 
