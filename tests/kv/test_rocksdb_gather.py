@@ -185,6 +185,28 @@ def test_a_batch_is_not_lost_when_another_thread_syncs_while_it_is_gathered(tmp_
     store.close()
 
 
+def test_a_write_beside_close_is_refused_rather_than_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, close = open_gathering(tmp_path / "store"), RocksStore.close
+    refused: list[str | None] = []
+
+    def late(self: RocksStore) -> None:
+        with pytest.raises(Unavailable) as error:
+            self.write([(b"late", b"1")])
+        refused.append(error.value.sqlstate)
+        close(self)
+
+    monkeypatch.setattr(RocksStore, "close", late)
+    store.write([(b"k", b"1")])
+    store.close()
+    assert refused == ["57P01"]
+    monkeypatch.undo()
+    again = load_rocks(tmp_path / "store")
+    assert content(again) == [(b"k", b"1")]
+    again.close()
+
+
 def test_a_writer_is_never_seen_to_go_back(tmp_path: Path) -> None:
     """One writes ever higher numbers under two keys, one syncs, two look: what a key said once it
     never falls behind again, and a scan sees both keys of a batch or none."""

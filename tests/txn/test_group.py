@@ -264,6 +264,25 @@ def test_one_who_stops_waiting_does_not_break_the_chain(path: Path, when: str) -
     database.close()
 
 
+def test_what_an_interrupted_client_wrote_is_shown_to_whoever_asks_for_it(path: Path) -> None:
+    """Ctrl-C in the one sync there is: nobody waits for that commit any more."""
+    database = Database.open(path)
+
+    def interrupt() -> None:
+        raise KeyboardInterrupt
+
+    failpoints.arm("sync.after", "call", call=interrupt, at=1)
+    with pytest.raises(KeyboardInterrupt):
+        insert(database, 1)
+    failpoints.disarm()
+    written = database.commits.newest.position
+    assert database.position < written
+    with database.begin(at_least=written, wait_s=5) as transaction:
+        assert transaction.position == written
+    assert read(database) == [1]
+    database.close()
+
+
 def test_close_waits_for_the_commits_under_way(path: Path) -> None:
     """The sync of a commit is held; closing meanwhile neither loses nor tears it."""
     database = Database.open(path)

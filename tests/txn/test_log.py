@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -159,6 +160,18 @@ def test_trimming_waits_for_the_slowest_consumer(shop: Database) -> None:
     shop.log.forget("slow")
     assert shop.log.trim(7) == 6
     assert shop.log.lost == set()
+
+
+def test_a_consumer_is_remembered_when_it_is_told_so(tmp_path: Path) -> None:
+    with Database.open(tmp_path / "store") as database:
+        database.log.consume("reader", 0)
+        shutil.copytree(tmp_path / "store", tmp_path / "as a kill leaves it")
+        database.log.forget("reader")
+        shutil.copytree(tmp_path / "store", tmp_path / "forgotten")
+    with Database.open(tmp_path / "as a kill leaves it") as database:
+        assert database.log.consumers == {"reader": 0}
+    with Database.open(tmp_path / "forgotten") as database:
+        assert database.log.consumers == {}
 
 
 def test_consumers_are_remembered(tmp_path: Path) -> None:

@@ -315,3 +315,21 @@ def test_outcome_by_transaction_id_is_known_after_a_restart(path: Path) -> None:
     with Database.open(path) as database:
         assert database.outcome(done.id) == position
         assert database.outcome(undone.id) is None
+
+
+def test_a_store_whose_engine_cannot_be_closed_in_order_is_given_back(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As RocksDB answers when its log could not be written."""
+    make(path, 1)
+    database, close = Database.open(path), RocksStore.close
+
+    def closed_with_an_error(self: RocksStore) -> None:
+        close(self)
+        raise Unavailable("writer has previous error")
+
+    monkeypatch.setattr(RocksStore, "close", closed_with_an_error)
+    with pytest.raises(Unavailable, match="previous error"):
+        database.close()
+    monkeypatch.undo()
+    assert numbers(path) == [1]

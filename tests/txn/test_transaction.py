@@ -508,3 +508,19 @@ def test_a_transaction_without_changes_takes_no_position(memory_shop: Database) 
     before = memory_shop.position
     assert memory_shop.begin().commit() == (before, 0)
     assert memory_shop.position == before
+
+
+def test_locks_are_given_back_even_when_the_snapshot_cannot_be(
+    memory_shop: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(_: object) -> None:
+        raise KeyboardInterrupt
+
+    transaction = memory_shop.begin()
+    transaction.lock_root(b"root")
+    monkeypatch.setattr(memory_shop.commits, "release", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        transaction.rollback()
+    monkeypatch.undo()
+    assert memory_shop.locks.held() == []
+    memory_shop.commits.release(transaction.snapshot)

@@ -289,7 +289,10 @@ class RocksStore:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise Unavailable("store is closed", sqlstate="57P01", directory=self.directory)
+            self._refuse_closed()
+
+    def _refuse_closed(self) -> Never:
+        raise Unavailable("store is closed", sqlstate="57P01", directory=self.directory)
 
 
 class RocksSortedFileWriter:

@@ -41,14 +41,15 @@ class Refusal(NamedTuple):
 
 
 class GatheringStore(RocksStore):
-    __slots__ = ("_failure", "_fresh", "_handing", "_leaving")
+    __slots__ = ("_closing", "_failure", "_fresh", "_handing", "_leaving")
 
     def __init__(self, database: Rdict, directory: Path, options: Options) -> None:
         super().__init__(database, directory, options)
-        self._handing = Lock()  # guards the three below; reading them needs it not
+        self._handing = Lock()  # guards the four below; reading them needs it not
         self._fresh: dict[bytes, bytes | None] = {}
         self._leaving: dict[bytes, bytes | None] = {}
         self._failure: Refusal | None = None
+        self._closing = False
 
     @property
     def bare_get(self) -> Callable[[bytes], bytes | None]:
@@ -80,7 +81,8 @@ class GatheringStore(RocksStore):
     def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
         gathered = not sync and _is_small(batch)
         with self._handing:
-            self._check_open()
+            if self._closing:
+                self._refuse_closed()
             self._require_sound()
             if gathered:
                 self._fresh.update(batch)
@@ -117,10 +119,12 @@ class GatheringStore(RocksStore):
         return super().open_values(start, options)
 
     def close(self) -> None:
-        told = self._failure is not None
         try:
-            if not self._closed and not told:
-                self._hand_over_first()
+            with self._handing:
+                told, self._closing = self._failure, True
+                self._hand_over()
+            if told is None:
+                self._require_sound()
         finally:
             super().close()
             self._fresh, self._leaving = {}, {}

@@ -122,12 +122,13 @@ class Log:
             known = self.consumers.get(name, 0)
             if position < known:
                 raise InvalidInput("a consumer cannot go back", name=name, at=known)
-            self._store.write([(keyspace.meta_key(_CONSUMER + name), _POSITION.pack(position))])
+            place = keyspace.meta_key(_CONSUMER + name)
+            self._store.write([(place, _POSITION.pack(position))], sync=True)
             self.consumers[name] = position
 
     def forget(self, name: str) -> None:
         with self._mutex:
-            self._store.write([(keyspace.meta_key(_CONSUMER + name), None)])
+            self._store.write([(keyspace.meta_key(_CONSUMER + name), None)], sync=True)
             self.consumers.pop(name, None)
             self.lost.discard(name)
 

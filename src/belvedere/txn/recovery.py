@@ -58,11 +58,13 @@ class OpenStore:
                 if failpoints.armed:
                     failpoints.hit("close.after_anchor")
         finally:
-            self.store.close()
-            if self.anchor is not None:
-                self.anchor.close()
-            if self.ownership is not None:
-                self.ownership.release()
+            try:
+                self.store.close()  # fails after some failures of the engine, and is closed then
+            finally:
+                if self.anchor is not None:
+                    self.anchor.close()
+                if self.ownership is not None:
+                    self.ownership.release()
 
     def write_anchor(self, position: int, hash_: int, state: State) -> None:
         assert self.anchor is not None

@@ -374,11 +374,13 @@ class Transaction:
     def _end(self) -> None:
         self.ended = True
         self._reader, self._changes = _ENDED_READER, _NO_CHANGES
-        self._protocol.release(self.snapshot)
-        for snapshot in self._earlier:
-            self._protocol.release(snapshot)
-        if self._held:
-            self._locks.release(self.id, self._held)
+        try:
+            self._protocol.release(self.snapshot)
+            for snapshot in self._earlier:
+                self._protocol.release(snapshot)
+        finally:
+            if self._held:
+                self._locks.release(self.id, self._held)
 
     def __enter__(self) -> Self:
         return self

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -96,3 +97,31 @@ def test_a_scan_without_a_snapshot_is_of_one_published_moment(
         found = [value for batch in reader.scan(b"\0", b"\xff") for _, value in batch]
     published = history.states[asked : visibility.published[0] + 1]
     assert found in [list(state.values()) for state in published]
+
+
+class _Scratch(MemoryStore):
+    """Where old values go; something happens just before one is fetched, once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.beside: Callable[[], None] | None = None
+
+    def get(self, key: bytes) -> bytes | None:
+        beside, self.beside = self.beside, None
+        if beside is not None:
+            beside()
+        return super().get(key)
+
+
+@pytest.mark.parametrize("many", [False, True])
+def test_an_old_value_that_goes_while_it_is_fetched_is_not_a_missing_row(many: bool) -> None:
+    scratch, store = _Scratch(), MemoryStore([(b"k", b"old")])
+    visibility = Visibility(
+        store, UndoIndex(0, lambda: scratch), Snapshot(0, 0, empty()), hold=True
+    )
+    newer = Snapshot(1, 1, empty())
+    change = RowChange(b"k", b"old", b"new")
+    visibility.write([(b"k", b"new")], newer, [change], {}, 0)
+    reader = visibility.reader(visibility.published)  # without a snapshot that is open
+    scratch.beside = lambda: visibility.publish(newer)
+    assert (reader.multi_get([b"k"])[0] if many else reader.get(b"k")) == b"new"

@@ -174,6 +174,12 @@ class BatchCommit:
         group = self._group
         return self._failure is not None or (group is not None and group.failure is not None)
 
+    def publish_written(self) -> None:
+        """Make everything written durable and visible: whoever wrote it may have been interrupted
+        since, with nobody left to wait for it."""
+        if self._group is not None:
+            self._group.finish()
+
     def shut(self) -> None:
         """Wait for the commits under way, and let nobody in after them."""
         with self._section:

@@ -72,6 +72,8 @@ class BatchEngine:
     def reach(self, at_least: int, wait_s: float) -> None:
         if at_least <= self.visibility.published.position:
             return
+        if at_least <= self.visibility.written.position:
+            self.commits.publish_written()
         if not self.visibility.wait_past(at_least - 1, wait_s):
             self.commits.require_writable()  # what was written before a failure never shows
             raise Unavailable("the position did not come in time", sqlstate="57014")

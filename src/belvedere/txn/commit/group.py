@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from belvedere import failpoints
 from belvedere.errors import Error, Unavailable
@@ -29,6 +29,10 @@ PATIENCE_MAX = 3.0
 """How long is waited for each who is expected, and for all of them, in syncs. Without patience half
 of them write while the others are synced, and each sync serves a half."""
 SYNC_S_MAX = 0.005
+
+
+_Client = threading.Lock
+"""Who waits, as the lock it waits for, which is its own."""
 
 
 class GroupSync:
@@ -42,14 +46,14 @@ class GroupSync:
         self._visibility = visibility
         self._sync = sync
         self._anchor = anchor
-        self._mutex = threading.Lock()  # guards the six below
-        self._leading = False
-        self._watched = False  # one of those who wait does it with an eye on the clock
-        self._waiters: dict[threading.Lock, int] = {}  # who waits for which batch
+        self._mutex = threading.Lock()  # guards the five below
+        self._leader: _Client | None = None
+        self._watch: _Client | None = None  # who waits with an eye on the clock
+        self._waiters: dict[_Client, int] = {}  # for which batch each waits
+        self._served: dict[_Client, None] = {}  # to be woken, in order
+        self._expected = 1  # how many took part when the last group ended
         self._durable = visibility.published.batch
         self.failure: Unavailable | None = None
-        self._expected = 1  # how many took part when the last group ended
-        self._served: deque[threading.Lock] = deque()  # to be woken
         self._sync_s = 0.0  # how long the last sync took
         self.groups = 0
 
@@ -58,112 +62,98 @@ class GroupSync:
         if failpoints.armed and failpoints.planted("ack_before_sync"):
             self._visibility.publish(self._visibility.written)
             return
-        while self._durable < batch:
-            if self.failure is not None:
-                raise self.failure
-            if self._begins_to_lead(batch):
-                self._lead()
+        me = threading.Lock()
+        me.acquire()
+        try:
+            while self._durable < batch:
+                if self.failure is not None:
+                    raise self.failure
+                if self._begins_to_lead(me, batch):
+                    self._lead()
+        except BaseException:  # an interrupted client is not to hold up the others
+            self._abandon(me)
+            raise
 
     def finish(self) -> None:
-        """Make everything written durable; nobody syncs or writes the anchor after it. A failure
-        stays in `failure`, and those whom it concerns are told."""
+        """Make everything written durable and visible, also what nobody waits for any more. A
+        failure stays in `failure`, and those whom it concerns are told."""
         try:
             self.wait(self._visibility.written.batch)
         except Unavailable as error:
             if error is not self.failure:
                 raise
 
-    def _begins_to_lead(self, batch: int) -> bool:
+    def _begins_to_lead(self, me: _Client, batch: int) -> bool:
         """Wait to be woken, or for the turn to lead; whether it is that."""
         with self._mutex:
             if self._durable >= batch or self.failure is not None:
                 return False
             waiters = self._waiters
-            if not self._leading and len(waiters) + 1 >= self._expected:
-                self._leading = True
+            waiters.pop(me, None)
+            if self._leader is None and len(waiters) + 1 >= self._expected:
+                self._leader = me
                 return True
-            turn = threading.Lock()
-            turn.acquire()
-            waiters[turn] = batch
-            watches = not (self._leading or self._watched)
+            waiters[me] = batch
+            watches = self._leader is None and self._watch is None
             if watches:
-                self._watched = True
-        try:
-            if watches and self._watch(turn):
-                return True
-            turn.acquire()
-            self._wake_next()
-        except BaseException:  # an interrupted client is not to hold up the others
-            self._abandon(turn)
-            raise
+                self._watch = me
+        if watches and self._leads_those_who_came(me):
+            return True
+        me.acquire()
+        self._wake_next()
         return False
 
-    def _watch(self, turn: threading.Lock) -> bool:
-        """Wait for those who are expected, for some time; whether to lead those who came."""
+    def _leads_those_who_came(self, me: _Client) -> bool:
+        """Wait for those who are expected, for some time; whether to lead without the others."""
         patience = min(PATIENCE_EACH * self._expected, PATIENCE_MAX)
-        if turn.acquire(timeout=patience * self._sync_s):
-            turn.release()
+        if me.acquire(timeout=patience * self._sync_s):
+            me.release()
             return False
         with self._mutex:
-            if self._leading or turn not in self._waiters:
+            if self._leader is not None or me not in self._waiters:
                 return False
-            del self._waiters[turn]
-            self._leading = True
+            self._leader = me
+            del self._waiters[me]
             return True
 
-    def _abandon(self, turn: threading.Lock) -> None:
+    def _lead(self) -> None:
+        try:
+            self._sync_once()
+        except (Error, OSError) as error:
+            self.failure = unknown_outcome("the log could not be synced", error)
+            self._visibility.end_waits()
+        with self._mutex:
+            self._settle()
+        self._wake_next()
+
+    def _abandon(self, me: _Client) -> None:
         """Of one who will not wait any more: what it was to do, another one does."""
         with self._mutex:
-            self._waiters.pop(turn, None)
-            if turn in self._served:
-                self._served.remove(turn)
-            self._let_one_look()
+            self._waiters.pop(me, None)
+            self._served.pop(me, None)
+            if self._leader is me or self._leader is None:
+                self._settle()
         self._wake_next()
 
-    def _let_one_look(self) -> None:
-        """Wake one of those who wait, to watch or to lead, unless somebody leads."""
-        if self._leading:
-            return
-        self._watched = False
-        turn = next(iter(self._waiters), None)
-        if turn is not None:
-            del self._waiters[turn]
-            turn.release()
+    def _settle(self) -> None:
+        """Nobody leads any more: those served are to be woken, and one of the others is to look
+        whether to watch or to lead. Done twice it does no harm: who settles may be interrupted."""
+        waiters = self._waiters
+        self._expected = len(waiters) + 1
+        for client, batch in list(waiters.items()):
+            if batch <= self._durable or self.failure is not None:
+                self._served[client] = None
+                del waiters[client]
+        self._leader = self._watch = None
+        _wake_first(waiters)
 
     def _wake_next(self) -> None:
-        try:
-            turn = self._served.popleft()
-        except IndexError:  # everybody is awake
+        if not self._served:
             return
-        turn.release()
-
-    def _lead(self) -> None:
-        durable, failure = self._durable, None
-        try:
-            durable = self._sync_once()
-        except (Error, OSError) as error:
-            failure = unknown_outcome("the log could not be synced", error)
-            self._visibility.end_waits()
-        finally:
-            self._settle(durable, failure)
-
-    def _settle(self, durable: int, failure: Unavailable | None) -> None:
-        """Have those woken who need not wait any more, and let one of the others look."""
         with self._mutex:
-            self._durable, self.failure = durable, failure
-            waiters = self._waiters
-            self._expected = len(waiters) + 1
-            served = [
-                turn for turn, batch in waiters.items() if batch <= durable or failure is not None
-            ]
-            for turn in served:
-                del waiters[turn]
-            self._served += served
-            self._leading = False
-            self._let_one_look()
-        self._wake_next()
+            _wake_first(self._served)
 
-    def _sync_once(self) -> int:
+    def _sync_once(self) -> None:
         began = time.perf_counter()
         state = self._visibility.written
         if failpoints.armed:
@@ -174,7 +164,7 @@ class GroupSync:
         self._sync_s = min(time.perf_counter() - began, SYNC_S_MAX)
         self._visibility.publish(state)
         self.groups += 1
-        return state.batch
+        self._durable = state.batch
 
     def _sync_with_failpoints(self) -> None:
         if failpoints.planted("sync_skipped"):
@@ -186,6 +176,15 @@ class GroupSync:
             if not failpoints.planted("sync_error_swallowed"):
                 raise
         failpoints.hit("sync.after")
+
+
+def _wake_first(clients: dict[_Client, Any]) -> None:
+    client = next(iter(clients), None)
+    if client is None:
+        return
+    if client.locked():  # or it is awake, and whoever woke it was interrupted here
+        client.release()
+    del clients[client]
 
 
 def unknown_outcome(why: str, error: Exception) -> Unavailable:

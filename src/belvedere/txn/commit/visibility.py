@@ -174,7 +174,8 @@ class Visibility:
         with self.latch:
             hidden, batch = self._hidden, through[0]
             while hidden and hidden[0][0] <= batch:
-                self.published = hidden.popleft()
+                self.published = hidden[0]  # before it is gone: an interrupt may come between
+                hidden.popleft()
             self._purge()
         if self._waiting:
             self._announce()

@@ -15,7 +15,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.kv.batch import SCAN_BATCH_ROWS, BatchStore, Pair
 from belvedere.txn.border import Reader, Snapshot
 from belvedere.txn.history.merge import Overlay, merge_scan
-from belvedere.txn.history.undo import UndoIndex
+from belvedere.txn.history.undo import Forgotten, UndoIndex
 
 T = TypeVar("T")
 
@@ -46,14 +46,21 @@ class SnapshotReader:
     def get(self, key: bytes) -> bytes | None:
         stored = self._get(key)
         if key in self._undo:  # after the store: see UndoIndex
-            return self._home.undo.value_at(key, self._batch, stored)
+            try:
+                return self._home.undo.value_at(key, self._batch, stored)
+            except Forgotten:
+                return self.get(key)
         return stored
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         stored = self._home.store.multi_get(keys)
         if self._undo:
             value_at, batch = self._home.undo.value_at, self._batch
-            return [value_at(key, batch, value) for key, value in zip(keys, stored, strict=True)]
+            pairs = zip(keys, stored, strict=True)
+            try:
+                return [value_at(key, batch, value) for key, value in pairs]
+            except Forgotten:
+                return self.multi_get(keys)
         return stored
 
     def scan(

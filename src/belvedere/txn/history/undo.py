@@ -38,6 +38,11 @@ class Spilled(NamedTuple):
     id: int
 
 
+class Forgotten(Exception):
+    """An old value went since its entry was found. Its batch is published, then, and whoever has no
+    snapshot open reads a later moment instead."""
+
+
 class Entry(NamedTuple):
     batch: int
     position: int
@@ -182,7 +187,10 @@ class UndoIndex:
         if isinstance(old, Spilled):
             if self._scratch is None:
                 raise Unavailable("the database is closed", sqlstate="08003")
-            return self._scratch.get(old.id.to_bytes(8))
+            value = self._scratch.get(old.id.to_bytes(8))
+            if value is None:  # an absent row is not spilled
+                raise Forgotten
+            return value
         return old
 
     def _spill(self, old: bytes) -> Spilled:
