@@ -126,6 +126,22 @@ def test_unique_index_that_never_was_ready_is_gone(database: Database, tmp_path:
         assert len(contents(earlier)) == len(contents(database))
 
 
+def test_rows_from_before_a_unique_index_need_not_be_unique(
+    database: Database, tmp_path: Path
+) -> None:
+    insert(database, "parent", 1, "one")
+    for child in (1, 2):
+        position = insert(database, "child", child, 1)
+    before = contents(database)
+    with database.begin() as transaction:
+        rows.delete(transaction, database.table("child"), (2, 1))
+    wanted = IndexDefinition("child", (KeyPartDefinition("parent"),), "later", unique=True)
+    database.change_schema(lambda edit: edit.create_index(wanted))
+    with restored(database, tmp_path, position) as earlier:
+        assert contents(earlier) == before
+        assert earlier.catalog.find("later") is None
+
+
 def test_index_is_filled_where_it_became_ready(database: Database, tmp_path: Path) -> None:
     insert(database, "parent", 1, "one")
     wanted = IndexDefinition("parent", (KeyPartDefinition("name"),), "by_name")

@@ -140,8 +140,7 @@ def _settle_indexes(
     that is being built may not be unique, is read by nobody, and is dropped on open."""
     for id_ in before.objects.keys() | after.objects.keys():
         old, new = before.get(id_), after.get(id_)
-        was_ready = isinstance(old, Index) and old.state is State.READY
-        if isinstance(new, Index) and new.state is State.READY and not was_ready:
+        if isinstance(new, Index) and _is_ready(new) and not _is_ready(old):
             store.delete_range(*keyspace.relation_range(id_))
             store.write(list(_index_rows(store, after, new, participants_for)))
         elif new is None and isinstance(old, model.Relation):
@@ -156,9 +155,7 @@ def _index_rows(
     others: dict[int, model.AnyObject | None] = {
         other.id: None for other in catalog.indexes_of(index.table) if other.id != index.id
     }
-    # Foreign keys stand on the other indexes, and derive nothing.
-    bare = {table.id: structs.replace(table, foreign_keys=()) for table in catalog.tables}
-    only = catalog.replaced({**others, **bare})
+    only = catalog.replaced({**others, **_without_foreign_keys(catalog)})
     for batch in store.scan(start, end):
         changes = tuple(RowChange(key, None, value) for key, value in batch)
         yield from _derived(changes, store, only, 0, participants_for)
@@ -180,8 +177,25 @@ def rewind(
         RowChange(key, current[key], before[key]) for key in keys if current[key] != before[key]
     )
     # By the later catalog, which reads the earlier rows too; indexes that it lacks are filled anew.
-    derived = _derived(changes, store, catalog, position, participants_for)
+    deriving = _without_later_indexes(catalog, earlier)
+    derived = _derived(changes, store, deriving, position, participants_for)
     store.write([*before.items(), *derived])
     _settle_indexes(store, catalog, earlier, participants_for)
     delete_log(store, position, keyspace.POSITION_MAX)
     return earlier
+
+
+def _without_later_indexes(catalog: Catalog, earlier: Catalog) -> Catalog:
+    """What was not ready then finds no fault with rows that were there before it."""
+    indexes = [item for item in catalog.objects.values() if isinstance(item, Index)]
+    later = {one.id: None for one in indexes if not _is_ready(earlier.get(one.id))}
+    return catalog.replaced({**later, **_without_foreign_keys(catalog)})
+
+
+def _without_foreign_keys(catalog: Catalog) -> dict[int, model.AnyObject | None]:
+    """The tables bare: foreign keys stand on indexes, and derive nothing."""
+    return {table.id: structs.replace(table, foreign_keys=()) for table in catalog.tables}
+
+
+def _is_ready(item: model.AnyObject | None) -> bool:
+    return isinstance(item, Index) and item.state is State.READY
