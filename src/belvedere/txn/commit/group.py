@@ -26,8 +26,8 @@ from belvedere.txn.commit.visibility import Visibility
 
 PATIENCE_EACH = 0.3
 PATIENCE_MAX = 3.0
-"""How long is waited for each who is expected, and for all of them, in syncs. Without patience half
-of them write while the others are synced, and each sync serves a half."""
+"""How long the first to come waits for each of the others, and for all of them, in syncs. Without
+patience half of them write while the others are synced, and each sync serves a half."""
 SYNC_S_MAX = 0.005
 
 
@@ -105,7 +105,7 @@ class GroupSync:
 
     def _leads_those_who_came(self, me: _Client) -> bool:
         """Wait for those who are expected, for some time; whether to lead without the others."""
-        patience = min(PATIENCE_EACH * self._expected, PATIENCE_MAX)
+        patience = min(PATIENCE_EACH * (self._expected - 1), PATIENCE_MAX)
         if me.acquire(timeout=patience * self._sync_s):
             me.release()
             return False
