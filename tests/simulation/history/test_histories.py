@@ -76,12 +76,12 @@ def test_swaps_beside_transactions_make_right_histories(
             len(txn.ops) == 2 and txn.snapshot + 1 == txn.position for txn in outcome.history
         )
     require_right(threaded_on_disk(level, seed, tmp_path / "threads", kinds=kinds), 80)
-    require_right(crashed(level, seed, tmp_path / "crash", rounds=1, kinds=kinds), 10)
+    require_right(crashed(level, seed, tmp_path / "crash", rounds=3, kinds=kinds), 10)
 
 
 @pytest.mark.parametrize("level", LEVELS)
 def test_a_killed_process_leaves_a_right_history(level: str, seed: int, tmp_path: Path) -> None:
-    outcome = crashed(level, seed, tmp_path, rounds=2)
+    outcome = crashed(level, seed, tmp_path, rounds=4)
     require_right(outcome, 20)
     assert "(killed)" in outcome.run
 
