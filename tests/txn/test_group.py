@@ -50,6 +50,21 @@ def insert(database: Database, number: int) -> int:
         return transaction.commit().position
 
 
+def insert_interrupted(database: Database, number: int) -> None:
+    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            insert(database, number)
+    finally:
+        signal.signal(signal.SIGINT, usual)
+
+
+def joined(threads: list[threading.Thread]) -> None:
+    for thread in threads:
+        thread.join(60)
+        assert not thread.is_alive(), "nobody leads, or nobody woke it"
+
+
 def read(database: Database) -> list[int]:
     table = database.table("numbers")
     with database.snapshot() as reader:
@@ -105,9 +120,7 @@ def test_who_is_expected_and_does_not_come_is_not_waited_for_long(path: Path) ->
     threads = [threading.Thread(target=insert, args=(database, n)) for n in range(2)]
     for thread in threads:
         thread.start()
-    for thread in threads:
-        thread.join(60)
-        assert not thread.is_alive(), "nobody leads"
+    joined(threads)
     assert group._expected < 3
     assert read(database) == [0, 1]
     database.close()
@@ -204,15 +217,8 @@ def test_one_who_stops_waiting_does_not_hold_up_the_others(path: Path) -> None:
     others.append(threading.Thread(target=insert, args=(database, 1)))
     others[0].start()
     until(lambda: database.position + 1 == database.commits.newest.position)
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            insert(database, 2)
-    finally:
-        signal.signal(signal.SIGINT, usual)
-    for other in others:
-        other.join(60)
-        assert not other.is_alive(), "nobody leads"
+    insert_interrupted(database, 2)
+    joined(others)
     failpoints.disarm()
     assert read(database) == [1, 2, 3]
     database.close()
@@ -250,15 +256,8 @@ def test_one_who_stops_waiting_does_not_break_the_chain(path: Path, when: str) -
     failpoints.arm("sync.before", "call", call=hold, at=1)
     start(1)
     until(lambda: len(group._waiters) == 1)
-    usual = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        with pytest.raises(KeyboardInterrupt):
-            insert(database, 3)
-    finally:
-        signal.signal(signal.SIGINT, usual)
-    for other in others:
-        other.join(60)
-        assert not other.is_alive(), "nobody woke it"
+    insert_interrupted(database, 3)
+    joined(others)
     failpoints.disarm()
     assert read(database) == [1, 2, 3, 4]
     database.close()

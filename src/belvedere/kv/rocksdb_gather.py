@@ -62,11 +62,7 @@ class GatheringStore(RocksStore):
         leaving = self._leaving
         if key in leaving:
             return leaving[key]
-        try:
-            value: bytes | None = self._get(key)
-        except Exception as error:
-            raise self.failed(error) from error
-        return value
+        return super().get(key)
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         fresh, leaving = self._fresh, self._leaving

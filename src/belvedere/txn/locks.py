@@ -200,15 +200,14 @@ class LockTable:
         with self._mutex:
             queues = self._queues
             for lock in held:
-                if type(lock) is bytes and type(queues.get(lock)) is tuple:  # nearly every one
-                    del queues[lock]
-                    self._roots += 1
-                    continue
                 resource = lock if type(lock) is bytes else _resource(cast("LockRequest", lock))
                 queue = queues.get(resource)
                 if isinstance(queue, tuple):
                     del queues[resource]
-                    self._acquired[_kind(resource)] += 1
+                    if resource is lock:
+                        self._roots += 1  # nearly every one
+                    else:
+                        self._acquired[_kind(resource)] += 1
                 elif queue is not None:  # None: given back with the owner's other form of it
                     self._leave_granted(owner, resource, queue)
 

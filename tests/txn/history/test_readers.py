@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import pytest
@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from belvedere.catalog.catalog import empty
-from belvedere.kv.batch import Pair
+from belvedere.kv.batch import Pair, Write
 from belvedere.kv.memory import MemoryStore
 from belvedere.txn.border import RowChange, Snapshot
 from belvedere.txn.commit.visibility import Visibility
@@ -100,28 +100,50 @@ def test_a_scan_without_a_snapshot_is_of_one_published_moment(
 
 
 class _Scratch(MemoryStore):
-    """Where old values go; something happens just before one is fetched, once."""
+    """Where old values go; something happens just before one is fetched, or when one is gone."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.beside: Callable[[], None] | None = None
+        self.before_get: Callable[[], None] = lambda: None
+        self.after_delete: Callable[[], None] = lambda: None
 
     def get(self, key: bytes) -> bytes | None:
-        beside, self.beside = self.beside, None
-        if beside is not None:
-            beside()
+        self.before_get()
         return super().get(key)
+
+    def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
+        super().write(batch, sync=sync)
+        if batch[0][1] is None:
+            self.after_delete()
+
+
+def _one_hidden_change(scratch: _Scratch) -> tuple[Visibility, Snapshot]:
+    """A row whose old value is spilled, and the state after its change."""
+    undo = UndoIndex(0, lambda: scratch)
+    store = MemoryStore([(b"k", b"old")])
+    visibility = Visibility(store, undo, Snapshot(0, 0, empty()), hold=True)
+    newer = Snapshot(1, 1, empty())
+    visibility.write([(b"k", b"new")], newer, [RowChange(b"k", b"old", b"new")], {}, 0)
+    return visibility, newer
 
 
 @pytest.mark.parametrize("many", [False, True])
-def test_an_old_value_that_goes_while_it_is_fetched_is_not_a_missing_row(many: bool) -> None:
-    scratch, store = _Scratch(), MemoryStore([(b"k", b"old")])
-    visibility = Visibility(
-        store, UndoIndex(0, lambda: scratch), Snapshot(0, 0, empty()), hold=True
-    )
-    newer = Snapshot(1, 1, empty())
-    change = RowChange(b"k", b"old", b"new")
-    visibility.write([(b"k", b"new")], newer, [change], {}, 0)
+@pytest.mark.parametrize("moment", ["before it is fetched", "while it goes"])
+def test_an_old_value_that_goes_while_it_is_read_is_not_a_missing_row(
+    moment: str, many: bool
+) -> None:
+    scratch = _Scratch()
+    visibility, newer = _one_hidden_change(scratch)
     reader = visibility.reader(visibility.published)  # without a snapshot that is open
-    scratch.beside = lambda: visibility.publish(newer)
-    assert (reader.multi_get([b"k"])[0] if many else reader.get(b"k")) == b"new"
+    found = []
+
+    def read() -> None:
+        found.append(reader.multi_get([b"k"])[0] if many else reader.get(b"k"))
+
+    if moment == "while it goes":
+        scratch.after_delete = read
+        visibility.publish(newer)
+    else:
+        scratch.before_get = lambda: visibility.publish(newer)
+        read()
+    assert found == [b"new"]

@@ -227,7 +227,7 @@ class BatchCommit:
         if not self._section.acquire(False):
             self._wait_for_section()
         group = self._group
-        if (
+        if (  # `failed`, without a call
             self._shut
             or self._failure is not None
             or (group is not None and group.failure is not None)

@@ -8,6 +8,7 @@ key with a batch number above b is the value at b; without one, what the store s
 Invariants
 - Entries of one key are in batch order.
 - An entry goes only when no open snapshot, and not the published batch, is older than it.
+- It goes before its spilled value does: who finds the value gone does not find the entry again.
 - Changes and questions about ranges happen under the publish latch, which the caller holds. A
   look-up of one key needs no latch: it is atomic, and an entry list is only ever replaced.
 
@@ -122,25 +123,26 @@ class UndoIndex:
             for key in batches.popleft()[1]:
                 known = entries.get(key)
                 if known is not None and len(known) == 1 and known[0][0] <= floor:
-                    self._forget(known[0][2])
                     del entries[key]
                     self._unsorted.pop(key, None)
+                    self._forget(known[0][2])
                 else:
                     self._keep(key, floor + 1, None)
 
     def _keep(self, key: bytes, low: int, high: int | None) -> None:
         """Drop the key's entries outside low <= batch <= high."""
-        kept = []
+        kept: list[Entry] = []
+        dropped: list[Entry] = []
         for entry in self._entries.get(key, ()):
-            if entry.batch >= low and (high is None or entry.batch <= high):
-                kept.append(entry)
-            else:
-                self._forget(entry.old)
+            keeps = entry.batch >= low and (high is None or entry.batch <= high)
+            (kept if keeps else dropped).append(entry)
         if kept:
             self._entries[key] = tuple(kept)
         else:
             self._entries.pop(key, None)
             self._unsorted.pop(key, None)
+        for entry in dropped:
+            self._forget(entry.old)
 
     def _keys(self, start: bytes, end: bytes) -> Iterator[bytes]:
         """Keys with entries in start <= key < end, in order."""
