@@ -8,6 +8,7 @@ kill, are step by step in one thread, so the seed alone decides.
 from __future__ import annotations
 
 import os
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -51,13 +52,17 @@ def _steps(level: str, *work: str, in_commit: bool = False) -> Run:
 
 
 def _transfers(seed: int, directory: Path, bug: str) -> Outcome:
-    """Locks taken in any order; with the bug, both sides of a deadlock wait to the end."""
+    """Locks taken in any order; with the bug, both sides of a deadlock wait to the end. Threads
+    take turns often, or one mostly has all its locks before another asks for the first."""
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
     if bug:
         failpoints.plant(bug)
     try:
         wait_ms = 300 if bug else 30_000
         return threaded(SNAPSHOT, seed, kinds=("transfer",), lock_wait_ms=wait_ms)
     finally:
+        sys.setswitchinterval(usual)
         failpoints.disarm()
 
 
