@@ -1,6 +1,6 @@
 """Driver, Python worker and owner die at named points: the job goes on, the law holds.
 
-The quick part of `make pipeline-faults`, in the session of the other tests: workers and the owner
+The quick part of `make long RUN=pipeline-faults`, in the session of the other tests: workers and the owner
 are killed by SIGKILL, the driver's death is an error out of which nothing is put in order.
 """
 

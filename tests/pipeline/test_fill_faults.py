@@ -1,6 +1,6 @@
 """Driver, Python worker and owner die while views are filled: the same job, asked again, ends it.
 
-The quick part of `make pipeline-faults`, in the session of the other tests: workers and the owner
+The quick part of `make long RUN=pipeline-faults`, in the session of the other tests: workers and the owner
 are killed by SIGKILL, the driver's death is an error.
 """
 

@@ -1,6 +1,6 @@
 """SQL Logic Test: the project's own files whole, and a seeded sample of the corpus, in every tier.
 
-The whole corpus is run by `make slt`.
+The whole corpus is run by `make long RUN=slt`.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Random statements answer as PostgreSQL answers them; so does everything that once did not.
 
-`make differential` runs twenty times as many.
+`make long RUN=differential` runs twenty times as many.
 """
 
 from __future__ import annotations

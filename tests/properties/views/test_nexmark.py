@@ -1,5 +1,5 @@
 """Nexmark's queries as views: right after every transaction of a stream of events, each query alone
-and all of them together; `make nexmark` does the latter at a larger scale."""
+and all of them together; `make long RUN=nexmark` does the latter at a larger scale."""
 
 from __future__ import annotations
 
