@@ -1,7 +1,8 @@
 """Driver, Python worker and owner die at named points: the job goes on, the law holds.
 
-The quick part of `make long RUN=pipeline-faults`, in the session of the other tests: workers and the owner
-are killed by SIGKILL, the driver's death is an error out of which nothing is put in order.
+The quick part of `make long RUN=pipeline-faults`, in the session of the other tests: workers and
+the owner are killed by SIGKILL, the driver's death is an error out of which nothing is put in
+order.
 """
 
 from __future__ import annotations

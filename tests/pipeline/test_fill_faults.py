@@ -1,7 +1,7 @@
 """Driver, Python worker and owner die while views are filled: the same job, asked again, ends it.
 
-The quick part of `make long RUN=pipeline-faults`, in the session of the other tests: workers and the owner
-are killed by SIGKILL, the driver's death is an error.
+The quick part of `make long RUN=pipeline-faults`, in the session of the other tests: workers and
+the owner are killed by SIGKILL, the driver's death is an error.
 """
 
 from __future__ import annotations

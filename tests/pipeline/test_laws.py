@@ -1,4 +1,5 @@
-"""Immediate == deferred == Spark, over generated views: a seeded part of `make long RUN=pipeline-laws`."""
+"""Immediate == deferred == Spark, over generated views: a seeded part of `make long
+RUN=pipeline-laws`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""A seeded sample of the queries of SQL Logic Test, as views; `make long RUN=hoist` does all of them."""
+"""A seeded sample of the queries of SQL Logic Test, as views; `make long RUN=hoist` does all of
+them."""
 
 from __future__ import annotations
 

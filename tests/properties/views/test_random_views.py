@@ -1,4 +1,5 @@
-"""The law over random schemas, definitions and transactions: a seeded part of `make long RUN=laws`."""
+"""The law over random schemas, definitions and transactions: a seeded part of `make long
+RUN=laws`."""
 
 from __future__ import annotations
 
@@ -15,7 +16,8 @@ from tests.properties.views.law import STORES, Counts
 CASES = int(os.environ.get("BELVEDERE_LAW_CASES", "10"))
 CASES_WIDE, STEPS_WIDE = 12, 10
 VIEWS, STEPS = 6, 12
-"""With those on cells, a tenth of the 300 views and 50 transactions each of `make long RUN=laws`."""
+"""With those on cells, a tenth of the 300 views and 50 transactions each of `make long
+RUN=laws`."""
 
 
 @pytest.mark.parametrize("number", range(CASES))

@@ -1,4 +1,5 @@
-"""The 22 queries of TPC-H as views, at a small scale; `make long RUN=tpch` does it at a larger one."""
+"""The 22 queries of TPC-H as views, at a small scale; `make long RUN=tpch` does it at a larger
+one."""
 
 from __future__ import annotations
 

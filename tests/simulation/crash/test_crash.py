@@ -1,4 +1,5 @@
-"""The quick profile of the crash proof, goal by goal; `make long RUN=crash` runs it whole, or larger."""
+"""The quick profile of the crash proof, goal by goal; `make long RUN=crash` runs it whole, or
+larger."""
 
 from __future__ import annotations
 
