@@ -17,14 +17,10 @@ from belvedere.plan import expressions as e
 from belvedere.plan.expression_printer import print_expression
 from belvedere.plan.printer import print_plan
 from belvedere.sql import statements as s
-from belvedere.sql.bind.statement import bind_statement
-from belvedere.sql.front import Settings, compile_statement
-from belvedere.sql.parse.script import parse_script
 from belvedere.types import SqlType
-from tests.sql.shop import SYSTEM, shop, sized
+from tests.sql.compiled import bind_text, plan_text
 
 DIRECTORY = Path(__file__).parent / "golden"
-CATALOG = shop()
 
 
 def blocks(path: Path) -> list[tuple[str, str]]:
@@ -69,17 +65,16 @@ def _rewrite(path: Path, run: Callable[[str], str]) -> None:
 
 
 def bound(text: str) -> str:
-    return _shown(text, lambda tree: bind_statement(tree, CATALOG, virtual=SYSTEM))
+    return _shown(text, bind_text)
 
 
 def optimized(text: str) -> str:
-    settings = Settings(virtual=SYSTEM, statistics=sized())
-    return _shown(text, lambda tree: compile_statement(tree, CATALOG, settings))
+    return _shown(text, plan_text)
 
 
-def _shown(text: str, compile_tree: Callable[[Any], s.Statement]) -> str:
+def _shown(text: str, compile_text: Callable[[str], list[s.Statement]]) -> str:
     try:
-        return "\n".join(show(compile_tree(parsed.tree)) for parsed in parse_script(text))
+        return "\n".join(map(show, compile_text(text)))
     except Error as error:
         return failure(error)
 

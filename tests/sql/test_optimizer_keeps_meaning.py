@@ -20,8 +20,8 @@ from belvedere.plan import nodes as n
 from belvedere.plan.functions import Environment
 from belvedere.plan.printer import print_plan
 from belvedere.plan.transform import walk
+from belvedere.session.front import parse
 from belvedere.sql.bind.statement import TEXTS, bind_statement
-from belvedere.sql.front import parse
 from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.optimize import RULES, optimize
 from belvedere.sql.statements import DataPlan

@@ -7,9 +7,9 @@ import random
 import pytest
 
 from belvedere.errors import Error
-from belvedere.sql.front import compile_statement, parse
-from tests.sql.golden import CATALOG, blocks
+from tests.sql.compiled import plan_text
 from tests.sql.golden import DIRECTORY as GOLDEN
+from tests.sql.golden import blocks
 
 DEEP = 20_000
 
@@ -17,8 +17,7 @@ DEEP = 20_000
 def compiled(text: str) -> str:
     """'ok', or the SQLSTATE."""
     try:
-        for parsed in parse(text):
-            compile_statement(parsed.tree, CATALOG)
+        plan_text(text)
     except Error as error:
         return error.sqlstate
     return "ok"

@@ -1,0 +1,71 @@
+"""Texts over the shop's catalog, compiled by the code that ships: a session's binder and rules."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+from msgspec import structs
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.database import Database
+from belvedere.session import front
+from belvedere.session.session import Session
+from belvedere.session.shared import Shared
+from belvedere.sql import statements as s
+from belvedere.sql.definitions import CreateTableAs
+from tests.sql.shop import SYSTEM, shop, sized
+
+CATALOG = shop()
+
+
+class ShopSession(Session):
+    """A session that sees the catalog of the shop, its sizes, and one system table."""
+
+    def __init__(self, shared: Shared) -> None:
+        super().__init__(shared)
+        shared.table_statistics = sized()  # type: ignore[assignment]
+        self.virtual.fields = SYSTEM  # type: ignore[method-assign]
+
+    @property
+    def catalog(self) -> Catalog:
+        return CATALOG
+
+
+@cache
+def shop_session() -> ShopSession:
+    return ShopSession(Shared(Database.open(":memory:")))
+
+
+def bind_text(text: str) -> list[s.Statement]:
+    """The statements of a text, bound."""
+    return _compile_text(text, lambda session, statement: statement)
+
+
+def plan_text(text: str) -> list[s.Statement]:
+    """The statements of a text, bound and optimized."""
+    return _compile_text(text, _plan_statement)
+
+
+def _compile_text(text: str, finish: Callable[[Session, Any], Any]) -> list[s.Statement]:
+    session = shop_session()
+
+    def compile_all() -> Any:
+        return [finish(session, front.bind(session, one, ())[0]) for one in front.parse(text)]
+
+    return session.guarded(compile_all)
+
+
+def _plan_statement(session: Session, statement: Any) -> Any:
+    match statement:
+        case s.DataPlan():
+            return replace(statement, plan=session.planned(statement.plan))
+        case s.Copy() | CreateTableAs():
+            return structs.replace(statement, plan=session.planned(statement.plan))
+        case s.Explain():
+            inner = _plan_statement(session, statement.statement)
+            return structs.replace(statement, statement=inner)
+        case _:
+            return statement
