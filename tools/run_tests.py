@@ -58,6 +58,7 @@ PARTS = (
     Part("catalog"),
     Part("oracle"),
     Part("plan"),
+    Part("mutations"),
     Part("sql"),
     Part("txn"),
     Part("execution"),

@@ -21,7 +21,6 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Self, TypeVar
 
-from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Index, State, Table, View
@@ -180,10 +179,6 @@ class Database(ViewHost):
                 if not attempt:
                     raise
                 at_least, locks = lost.lost_to, transaction.locks_to_retry(lost)
-            except Unavailable as error:
-                retry = failpoints.armed and failpoints.planted("retry_unknown")
-                if error.sqlstate != "08007" or not retry:
-                    raise
             finally:
                 transaction.rollback()
         raise AssertionError("unreachable")
@@ -330,8 +325,6 @@ class Database(ViewHost):
 
     def token(self, position: int) -> str:
         """What a client shows elsewhere to see at least `position`."""
-        if failpoints.armed and failpoints.planted("token_ahead"):
-            position = self.commits.newest.position + 1
         identity = self.engine.identity
         return token.issue(
             token.Token(identity.store_id, self.incarnation, position), identity.secret

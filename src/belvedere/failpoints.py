@@ -1,16 +1,16 @@
-"""Named places where a test may make the program die, fail, wait or misbehave.
+"""Named places where a test may make the program die, fail or wait.
 
-    if failpoints.armed: failpoints.hit("commit.before_write")     # a boundary
-    if failpoints.armed and failpoints.planted("ack_before_sync"): # a bug put back on purpose
+    if failpoints.armed:
+        failpoints.hit("commit.before_write")
 
-Unarmed, a place costs one attribute look-up. Armed by `arm(..)` or by the environment:
+Unarmed, a place costs one attribute look-up. Armed, the same code runs: a place only hits its
+failpoint. Armed by `arm(..)` or by the environment:
 
     BELVEDERE_FAILPOINTS="commit.before_write=kill@3;sync.before=raise"
-    BELVEDERE_PLANTED="ack_before_sync,undo_skipped"
 
 Actions: `kill` (SIGKILL to this process), `raise` (Unavailable 58030), `call` (a function given to
-`arm`). `@n` acts at the n-th hit only. BOUNDARIES and PLANTED list every name, so that a test can
-count what it covered; an unknown name is refused.
+`arm`). `@n` acts at the n-th hit only. BOUNDARIES, PIPELINE and FILLING list every name, so that a
+test can count what it covered; an unknown name is refused.
 """
 
 from __future__ import annotations
@@ -83,46 +83,6 @@ FILLING = (
 """Places of a backfill on Spark: in the driver, (task, file) in its Python workers, and from
 `emptied` on in the owner of the store."""
 
-PLANTED = {
-    "ack_before_sync": "a commit is acknowledged before the sync that covers it",
-    "sync_skipped": "the sync is not done at all",
-    "sync_error_swallowed": "a failed sync is taken for a success",
-    "anchor_skipped": "the anchor is not written, so a lost log goes unnoticed",
-    "chain_unchecked": "the hash chain of the log is not verified on open",
-    "position_reused": "a restarted store hands out a position again in the same incarnation",
-    "token_ahead": "a token names a position that is not durable yet",
-    "undo_skipped": "before-images are not published, so snapshots move",
-    "undo_after_write": "before-images are published after the write",
-    "undo_purged_early": "before-images are dropped while a snapshot still needs them",
-    "conflict_unchecked": "write-write conflicts are not looked for",
-    "reads_unvalidated": "SERIALIZABLE does not validate its reads",
-    "ranges_unvalidated": "SERIALIZABLE validates rows but not ranges",
-    "unique_at_snapshot": "uniqueness is checked at the snapshot, not at p-1",
-    "foreign_key_at_snapshot": "foreign keys are checked at the snapshot, not at p-1",
-    "lock_order_inverted": "a deadlock is not looked for: both sides wait",
-    "lock_kept": "locks stay after the transaction has ended",
-    "torn_batch": "base rows and derived rows are written in two batches",
-    "trim_past_consumer": "the log is trimmed past its slowest consumer",
-    "retry_unknown": "a commit of unknown outcome is tried again",
-    "catalog_before_data": "a catalog change is visible before it is committed",
-    "length_unchecked": "a record's length field is believed",
-    "decimal_key_by_text": "a numeric key is its text, so 1.0 and 1.00 are two keys",
-    "negative_zero_by_bits": "a float key is its bits, so 0.0 and -0.0 are two keys",
-    "savepoint_keeps_changes": "ROLLBACK TO does not take the changes back",
-    "incarnation_kept": "an unclean stop without durability keeps the incarnation",
-    "view_batch_twice": "a maintenance batch is applied again after a restart",
-    "view_delta_twice": "a view adds each delta twice",
-    "view_join_after": "the delta of a join reads the state after the changes on both sides",
-    "view_padding_kept": "a row padded with NULLs stays when its first match comes",
-    "view_deletes_ignored": "a group whose rows only went is not done again: its minimum stays",
-    "view_null_group_dropped": "rows of the NULL group are left out",
-    "view_flip_without_log": "a view becomes immediate without what the log still has for it",
-    "view_snapshot_early": "a backfill claims a later position than it read at",
-    "view_build_keeps_deleted": "rows deleted while a view is filled stay in it",
-    "view_group_stays_gone": "a group that was emptied does not come back",
-    "view_read_behind_token": "a deferred view is read though it has not reached the token",
-}
-
 
 @dataclass(slots=True)
 class _Arming:
@@ -134,7 +94,6 @@ class _Arming:
 armed = False
 hits: Counter[str] = Counter()
 _places: dict[str, _Arming] = {}
-_planted: set[str] = set()
 
 
 def arm(
@@ -148,14 +107,6 @@ def arm(
     _refresh()
 
 
-def plant(name: str) -> None:
-    """Put a named bug back, to see a test catch it."""
-    if name not in PLANTED:
-        raise InvalidInput("unknown planted bug", sqlstate="42704", name=name)
-    _planted.add(name)
-    _refresh()
-
-
 def unarm(name: str) -> None:
     """This place does nothing any more; everything else stays."""
     _places.pop(name, None)
@@ -165,13 +116,8 @@ def unarm(name: str) -> None:
 def disarm() -> None:
     """Everything behaves again."""
     _places.clear()
-    _planted.clear()
     hits.clear()
     _refresh()
-
-
-def planted(name: str) -> bool:
-    return name in _planted
 
 
 def hit(name: str) -> None:
@@ -188,18 +134,16 @@ def hit(name: str) -> None:
 
 
 def arm_from_environment() -> None:
-    """Read BELVEDERE_FAILPOINTS and BELVEDERE_PLANTED; called once, on import."""
+    """Read BELVEDERE_FAILPOINTS; called once, on import."""
     for entry in filter(None, os.environ.get("BELVEDERE_FAILPOINTS", "").split(";")):
         name, _, action = entry.partition("=")
         action, _, at = action.partition("@")
         arm(name, action, at=int(at) if at else None)
-    for name in filter(None, os.environ.get("BELVEDERE_PLANTED", "").split(",")):
-        plant(name)
 
 
 def _refresh() -> None:
     global armed  # noqa: PLW0603 (a module attribute is the cheapest thing to test)
-    armed = bool(_places or _planted)
+    armed = bool(_places)
 
 
 arm_from_environment()

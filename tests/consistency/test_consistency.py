@@ -6,7 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from belvedere import failpoints
 from belvedere.errors import Error
 from tests.consistency.levels import Level, Observation, judge
 from tests.consistency.monitor import (
@@ -18,6 +17,7 @@ from tests.consistency.monitor import (
     opened,
 )
 from tests.consistency.verifier import Load, verify
+from tests.mutations.registry import mutated
 
 STATES = {1: "a", 2: "b", 3: "a", 4: "c"}
 
@@ -57,8 +57,7 @@ def test_every_view_has_the_level_it_promises(place: str, seed: int, tmp_path: P
 
 @pytest.mark.parametrize("bug", ["view_delta_twice", "view_join_after", "view_deletes_ignored"])
 def test_a_planted_bug_lowers_the_level(bug: str, seed: int) -> None:
-    failpoints.plant(bug)
-    try:
+    with mutated(bug):
         with opened() as shared:
             verdicts = Monitor(shared, Profile(writers=2, transactions=25, readers=1), seed)
             try:
@@ -66,8 +65,6 @@ def test_a_planted_bug_lowers_the_level(bug: str, seed: int) -> None:
             except Error:
                 return  # noticed by the store itself: a count below zero
         assert any(found[name].level < REQUIRED[name] for name in found)
-    finally:
-        failpoints.disarm()
 
 
 @pytest.mark.parametrize("freshness", FRESHNESS)
@@ -82,10 +79,7 @@ def test_every_sum_the_verifier_sees_is_divisible(
 
 
 def test_the_verifier_sees_a_delta_that_counts_twice(seed: int) -> None:
-    failpoints.plant("view_delta_twice")
-    try:
+    with mutated("view_delta_twice"):
         with opened() as shared:
             found = verify(shared, "immediate", "session", Load(), seed)
-    finally:
-        failpoints.disarm()
     assert found.wrong

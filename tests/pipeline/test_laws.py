@@ -3,6 +3,8 @@ RUN=pipeline-laws`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from belvedere.errors import Corruption
 from belvedere.pipeline import deltas
 from belvedere.pipeline.states import State
 from belvedere.views import deferred
+from tests.mutations.task import MutatedTask
 from tests.pipeline.spark_laws import STEPS_PER_BATCH, Counts, run_case
 from tests.properties.views.cases import random_case
 
@@ -55,7 +58,13 @@ def test_a_planted_bug_in_the_tasks_breaks_the_law(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The comparison can fail: views that add twice in Spark's workers only are caught."""
-    monkeypatch.setitem(spark.sparkContext.environment, "BELVEDERE_PLANTED", "view_delta_twice")
+    for kind in (deltas.Deltas, deltas.ChangedSums):
+        wrapped = partial(_mutated_task, kind)
+        monkeypatch.setattr(deltas, kind.__name__, wrapped)
     case = random_case(SEEDS[0], 2, BATCHES * STEPS_PER_BATCH)
     with pytest.raises((AssertionError, Corruption), match=r"_spark differs|failed|fewer"):
         run_case(spark, case, tmp_path / "law.db", Counts())
+
+
+def _mutated_task(kind: Callable[..., Any], *given: Any) -> MutatedTask:
+    return MutatedTask("view_delta_twice", kind(*given))

@@ -26,7 +26,6 @@ from hypothesis.stateful import (
     run_state_machine_as_test,
 )
 
-from belvedere import failpoints
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.catalog.relation import CompiledTable
 from belvedere.config import Config, Durability
@@ -35,6 +34,7 @@ from belvedere.errors import Retry, Unavailable
 from belvedere.txn.border import READ_COMMITTED, SERIALIZABLE, SNAPSHOT, Isolation, LockRequest
 from belvedere.txn.transaction import Savepoint, Transaction
 from belvedere.types import TEXT, Row
+from tests.mutations.registry import mutated
 from tests.txn.shop import column, entries, pairs, scan, table, table_of
 
 Rows = dict[int, str]
@@ -389,6 +389,5 @@ def test_the_model_notices_a_planted_bug(bug: str) -> None:
             drive("memory", 1 << 20, f"planted/{number}", 400)
 
     drive_some()
-    failpoints.plant(bug)
-    with pytest.raises((AssertionError, pytest.fail.Exception, Retry)):
+    with mutated(bug), pytest.raises((AssertionError, pytest.fail.Exception, Retry)):
         drive_some()

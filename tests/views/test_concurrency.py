@@ -12,6 +12,7 @@ import pytest
 from belvedere import failpoints
 from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.session.session import Session
+from tests.mutations.registry import mutated
 from tests.views.sql import Store, opened, rows_of
 
 pytestmark = pytest.mark.slow
@@ -166,14 +167,11 @@ def test_views_made_beside_running_writers_miss_nothing(seed: int) -> None:
 @pytest.mark.parametrize("bug", ["view_flip_without_log", "view_snapshot_early"])
 def test_a_backfill_that_loses_changes_would_be_noticed(bug: str) -> None:
     """A writer commits between the snapshot and the flip."""
-    failpoints.plant(bug)
-    try:
+    with mutated(bug):
         with opened() as store:
             store.run(*TABLES, "INSERT INTO children VALUES (1, 1, 1)")
             make_with_a_write_between(store)
             assert not store.verified()["totals"]
-    finally:
-        failpoints.disarm()
 
 
 def test_what_is_written_during_a_backfill_is_in_the_view() -> None:

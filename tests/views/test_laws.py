@@ -10,7 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Maintenance, View
 from belvedere.config import Config, Durability
@@ -25,6 +24,7 @@ from belvedere.types import Row
 from belvedere.views.group import Unit, apply_batch, work_out
 from belvedere.views.source import ENVIRONMENT, NO_SERVICES
 from tests.exact import EXACT
+from tests.mutations.registry import mutated
 from tests.views.plans import CUSTOMERS, ORDERS, PLANS, UNORDERED
 
 pytestmark = pytest.mark.slow
@@ -168,12 +168,9 @@ def test_a_batch_of_the_log_is_applied_once_whoever_tries() -> None:
 
 
 def test_applying_a_batch_twice_would_be_noticed() -> None:
-    failpoints.plant("view_batch_twice")
-    try:
+    with mutated("view_batch_twice"):
         with open_shop(":memory:") as db, pytest.raises(AssertionError):
             apply_twice(db)
-    finally:
-        failpoints.disarm()
 
 
 def apply_twice(db: Database) -> None:

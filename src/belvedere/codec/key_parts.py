@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from belvedere import failpoints
 from belvedere.codec import scalars
 from belvedere.codec.numeric import INVERTED, decode_numeric, encode_numeric
 from belvedere.errors import InvalidInput, Unsupported
@@ -145,13 +144,10 @@ def _read_signed(target: str, descending: bool) -> str:
 def _float(descending: bool) -> Part:
     # Adding 0.0 turns -0.0 into 0.0 and leaves everything else alone.
     ascending = f"(n ^ {_ALL} if n >> 63 else n | {_SIGN})"
-    plus_zero = " + 0.0"
-    if failpoints.armed and failpoints.planted("negative_zero_by_bits"):
-        plus_zero = ""
     return Part(
         prepare=(
             "if {v}.__class__ is not float: {v} = floating({v})",
-            f"n = number_of_bytes(double({{v}}{plus_zero}))[0] if {{v}} == {{v}} else {_NAN}",
+            f"n = number_of_bytes(double({{v}} + 0.0))[0] if {{v}} == {{v}} else {_NAN}",
         ),
         number=f"{ascending} ^ {_ALL}" if descending else ascending,
         read=(
@@ -192,12 +188,9 @@ def _numeric(sql_type: SqlType, descending: bool) -> Part:
             payload="encode_numeric({v}).translate(INVERTED)",
             read=(f"{{v}}, p = decode_numeric(key.translate(INVERTED), p, {scale})",),
         )
-    payload = "encode_numeric({v})"
-    if failpoints.armed and failpoints.planted("decimal_key_by_text"):
-        payload = "str({v}).encode()"
     return Part(
         prepare=(),
-        payload=payload,
+        payload="encode_numeric({v})",
         read=(f"{{v}}, p = decode_numeric(key, p, {scale})",),
     )
 

@@ -21,7 +21,6 @@ from typing import NamedTuple, NoReturn
 
 from xxhash import xxh3_64_intdigest
 
-from belvedere import failpoints
 from belvedere.codec.keyspace import ROW_PREFIX_BYTES
 from belvedere.errors import Corruption, InvalidInput
 
@@ -186,8 +185,6 @@ def decode_record(data: bytes, position: int | None = None) -> Record:
     digest, length, found, previous, version, time, transaction, count = _header.unpack_from(data)
     where = found if position is None else position
     if length != len(data):
-        if failpoints.armed and failpoints.planted("length_unchecked"):
-            return decode_record(data[:length], position)
         raise Corruption(
             "log record has the wrong length", log_position=where, expected=length, found=len(data)
         )

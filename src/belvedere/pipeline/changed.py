@@ -129,8 +129,6 @@ class ChangedSums:
             except Error as error:
                 raise Failed(error) from None
             yield from encoded(recorder.sums)
-            if failpoints.armed and failpoints.planted("view_delta_twice"):
-                yield from encoded(recorder.sums)
 
     def _add_up(self, known: Ready, number: int, recorder: Recorder) -> None:
         adders, readers = added_up(known, self.views)

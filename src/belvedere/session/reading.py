@@ -18,7 +18,6 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING, NamedTuple
 
-from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.errors import InvalidInput
@@ -129,8 +128,6 @@ def ready_to_read(
         return entry, transaction
     if _is_any_of_one(session, entry):
         _require_sound(session, views)
-        return entry, transaction
-    if failpoints.armed and failpoints.planted("view_read_behind_token"):
         return entry, transaction
     session.host.deferred.sample()
     marks = {view.id: required_position(transaction, view) for view in views}

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.graph import children_of, root_path
@@ -111,8 +110,6 @@ class ForeignKeyParticipant:
                 yield LockRequest("parent", change.key, PARENT)
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        if failpoints.armed and failpoints.planted("foreign_key_at_snapshot"):
-            return
         if len(changes) >= MANY:
             self._require_parents(changes, reader)
         for change in changes:

@@ -20,7 +20,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import NamedTuple, cast
 
-from belvedere import failpoints
 from belvedere.errors import Retry, Unavailable
 from belvedere.txn.border import ROOT, Held, LockRequest
 
@@ -117,8 +116,6 @@ class LockTable:
         self._waits_on[mine.owner] = resource
         self.waited[_kind(resource)] += 1
         cycle = self._cycle(mine.owner)
-        if failpoints.armed and failpoints.planted("lock_order_inverted"):
-            cycle = None
         if cycle:
             self._leave(mine, resource, queue)
             self.deadlocks += 1
@@ -195,8 +192,6 @@ class LockTable:
 
     def release(self, owner: Owner, held: Iterable[Held]) -> None:
         """Give these locks back and wake whoever can go on."""
-        if failpoints.armed and failpoints.planted("lock_kept"):
-            return
         with self._mutex:
             queues = self._queues
             for lock in held:

@@ -201,8 +201,6 @@ def open_anchored(
     # The store knows its incarnation too, so that an old copy of the anchor does not bring it back.
     incarnation = max(anchor.mark.incarnation, stored_incarnation(store))
     end = find_end(store)
-    if failpoints.armed and failpoints.planted("position_reused") and end.position:
-        end = end._replace(position=end.position - 1)
     opened = OpenStore(store, end, incarnation, identity, anchor)
     _begin(opened, config, lost, random)
     return opened
@@ -212,8 +210,6 @@ def _begin(opened: OpenStore, config: Config, lost: bool, random: Callable[[int]
     """Make what was found durable and say so in the anchor, as a new incarnation where needed."""
     assert opened.anchor is not None
     unclean = opened.anchor.mark.state is State.OPEN_UNSYNCED
-    if failpoints.armed and failpoints.planted("incarnation_kept"):
-        unclean = False
     if lost or unclean:
         opened.incarnation = next_incarnation(opened.incarnation, random)
         opened.store.write([(_INCARNATION_KEY, opened.incarnation.to_bytes(8))])
@@ -272,8 +268,6 @@ def _require_promised(store: BatchStore, anchor: Anchor, identity: files.Identit
         raise _damaged("acknowledged commits are missing from the log", anchor, found)
     if mark.state is State.CLOSED and found > mark.position:
         raise _damaged("the log goes on after the store was closed", anchor, found)
-    if failpoints.armed and failpoints.planted("chain_unchecked"):
-        return
     _require_chain(store, anchor, found)
 
 

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple, NoReturn, Self
 
 from sortedcontainers import SortedList
 
-from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, View
 from belvedere.errors import InvalidInput, Retry
@@ -327,8 +326,6 @@ class Transaction:
     def rollback_to(self, savepoint: Savepoint) -> None:
         """Take back the changes since; locks and the read set stay."""
         assert self._journal is not None
-        if failpoints.armed and failpoints.planted("savepoint_keeps_changes"):
-            return
         while len(self._journal) > savepoint.journal:
             key, known = self._journal.pop()
             if known is None:

@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
-from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.run import Rows
@@ -269,8 +268,7 @@ class ApplySource:
             for weight, some in changed.items():
                 for row in run_plan(inner, step.before, {_LEFT: left, _RIGHT: some}):
                     yield row, weight
-        planted = failpoints.armed and failpoints.planted("view_padding_kept")
-        if kind is not n.JoinKind.INNER and not planted:
+        if kind is not n.JoinKind.INNER:
             yield from self._flips(side, kind, keys, step)
 
     def _flips(self, side: _Side, kind: n.JoinKind, keys: list[Row], step: Step) -> Weighted:

@@ -72,8 +72,6 @@ def backfill(
     """Write the state of these views as of `reader`, with their watermarks. Views that were begun
     before go on where they were; `reader` is then at their watermark."""
     position = reader.position
-    if failpoints.armed and failpoints.planted("view_snapshot_early"):
-        position = commits.newest.position
     places = {view.id: place_of(commits_reader(commits), view.id) for view in views}
     readers = (reader, Watched(reader, build))
     walks: dict[tuple[int, bytes], list[Fill]] = {}

@@ -18,7 +18,6 @@ from typing import Protocol
 
 import msgspec
 
-from belvedere import failpoints
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
@@ -129,8 +128,6 @@ class Flip:
         assert mark is not None, "what follows the log has a watermark"
         records = self._log.read_written(mark, reader.position)
         missed = consolidated(([record.data] for record in records), mark, frozenset(new.inputs))
-        if failpoints.armed and failpoints.planted("view_flip_without_log"):
-            missed = []
         before = state_before(reader, missed, self._keeper.indexes)
         maintainer: Participant = self._keeper.maintainer(reader.catalog, new)
         if OPTION in old.options and OPTION in new.options and old.state is State.READY:

@@ -18,7 +18,6 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple, Protocol
 
-from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import State, View
 from belvedere.errors import Error, Unavailable
@@ -234,9 +233,6 @@ class _Work:
         if isinstance(maintainer, Error):
             self._failures[view.id] = maintainer
             return
-        if failpoints.armed and failpoints.planted("view_build_keeps_deleted"):
-            if view.state is State.BUILDING:
-                changes = [change for change in changes if change.new is not None]
         if not changes:
             return
         recorder = Recorder(shared)
@@ -304,8 +300,6 @@ def apply_batch(commits: CommitProtocol, batch: Batch) -> bool:
 
 def _still_holds(reader: Reader, batch: Batch) -> bool:
     unit = batch.unit
-    if failpoints.armed and failpoints.planted("view_batch_twice"):
-        return True
     if watermark(reader, unit.mark) != unit.start or epoch(reader) != batch.epoch:
         return False
     if reader.catalog is not batch.catalog:

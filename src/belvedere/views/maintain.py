@@ -11,11 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 
-from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
-from belvedere.codec import accumulator, keyspace
+from belvedere.codec import keyspace
 from belvedere.txn.border import Alone, Get, LockRequest, ParticipantsFor, Reader, RowChange, Writer
 from belvedere.types import Row
 from belvedere.views.compile import Compiled
@@ -60,7 +59,6 @@ class Maintainer:
         self.tree = compiled.tree
         self.kept = kept
         self._compiled = compiled
-        self._emptied: set[bytes] = set()  # by the planted bug `view_group_stays_gone` alone
 
     # -- as a participant ---------------------------------------------------------------------
 
@@ -87,7 +85,7 @@ class Maintainer:
             sums = self._step_sums(Step(changes, reader, self.indexes, after))
         else:
             sums = self._shared_sums(derived_beside(changes, reader, writer))
-        self._write(sums, reader, writer)
+        self.write_sums(sums, writer)
 
     def writes_beside(
         self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: Derived
@@ -96,27 +94,7 @@ class Maintainer:
         decoded = decoded_beside(changes, writer)
         covered = self._quick.covers_tables(decoded.tables)
         sums = self._quick_sums(decoded, reader) if covered else self._shared_sums(derived)
-        self._write(sums, reader, writer)
-
-    def _write(self, sums: Sums, reader: Reader, writer: Writer) -> None:
-        if failpoints.armed and failpoints.planted("view_group_stays_gone"):
-            sums = self._without_returning(sums, reader)
         self.write_sums(sums, writer)
-        if failpoints.armed and failpoints.planted("view_delta_twice"):
-            self.write_sums(sums, writer)
-
-    def _without_returning(self, sums: Sums, reader: Reader) -> Sums:
-        """A planted bug: a group that was emptied once takes no rows any more."""
-        emptied, kept = self._emptied, {}
-        for group, amounts in sums.items():
-            key = self._stored.key.encode(group)
-            if key not in emptied:
-                kept[group] = amounts
-                state = reader.get(key)
-                before = 0 if state is None else accumulator.decode(state)[1][0]
-                if state is not None and before + amounts[0] == 0:
-                    emptied.add(key)
-        return kept
 
     def alone(self, prefix: bytes) -> Alone | None:
         """The generated function for one changed row of the table with this prefix."""
@@ -211,8 +189,6 @@ class Maintainer:
     def write_sums(self, sums: Sums, writer: Writer) -> None:
         """Groups that are one key go together before any of them is added: a row that went and
         came back in another look must not be gone in between."""
-        if failpoints.armed and failpoints.planted("view_null_group_dropped"):
-            sums = {group: amounts for group, amounts in sums.items() if None not in group}
         encode_row, add = self._stored.payload.encode, writer.add
         groups = [group for group, amounts in sums.items() if any(amounts)]
         keys = list(map(self._stored.key.encode, groups))

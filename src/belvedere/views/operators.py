@@ -9,7 +9,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
-from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.relation import compiled_table
 from belvedere.execution.direct.compile import compile_plan
@@ -112,16 +111,13 @@ class CoreSource:
             for part in step.by_relation():
                 yield from self.delta(part)
             return
-        state = step.before
-        if failpoints.armed and failpoints.planted("view_join_after"):
-            state = step.after
         for leaves, terms in self._relevant(step.relations):
             sides = {at: of(step.changes) for at, of in leaves.items()}
             for term, rows in terms:
                 given = sides
                 if term.pruned and step.prunes:
                     given = {at: _pruned(term, at, side) for at, side in sides.items()}
-                yield from _term_rows(term, rows, given, state)
+                yield from _term_rows(term, rows, given, step.before)
 
     def _too_many(self, relations: frozenset[int]) -> bool:
         """Whether several tables change of a branch that has no terms for that."""

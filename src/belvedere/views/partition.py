@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.plan.looks import UNKEYED
@@ -150,8 +149,7 @@ class RecomputeSource:
     def _touched(self, step: Step) -> list[Row]:
         found: dict[Row, Row] = {}
         for source, keys in zip(self._inputs, self._keys, strict=True):
-            planted = failpoints.armed and failpoints.planted("view_deletes_ignored")
-            rows = [row for row, weight in source.delta(step) if weight > 0 or not planted]
+            rows = [row for row, _ in source.delta(step)]
             for key in keys.distinct(rows, step.before):
                 found.setdefault(keys.canonical(key), key)
         return list(found.values())

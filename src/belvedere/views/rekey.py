@@ -13,7 +13,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, Maintenance, State, Table
 from belvedere.catalog.relation import compiled_index, compiled_table
@@ -169,8 +168,6 @@ class RekeyParticipant:
     def _require_unique(
         self, added: list[tuple[bytes, bytes]], removed: set[bytes], reader: Reader
     ) -> None:
-        if failpoints.armed and failpoints.planted("unique_at_snapshot"):
-            return
         seen: set[bytes] = set()
         for key, value in added:
             taken = key in seen or (key not in removed and reader.get(key) is not None)

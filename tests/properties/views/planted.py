@@ -12,7 +12,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from belvedere import failpoints
+from tests.mutations.registry import ENGINE
 from tests.simulation.crash.planted import SCHEDULES, caught
 
 BELOW = (
@@ -22,7 +22,7 @@ BELOW = (
     "trim_past_consumer",
 )
 """Bugs below the views that make views wrong."""
-OF_VIEWS = tuple(sorted(name for name in failpoints.PLANTED if name.startswith("view_")))
+OF_VIEWS = tuple(sorted(name for name in ENGINE if name.startswith("view_")))
 BUGS = (*OF_VIEWS, *BELOW)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from belvedere import failpoints
+from tests.mutations.registry import mutated
 from tests.properties.views.hoist import (
     Counts,
     Round,
@@ -99,9 +99,6 @@ def test_a_refused_query_is_counted_by_its_reason() -> None:
 
 
 def test_a_wrong_view_is_found() -> None:
-    failpoints.plant("view_delta_twice")
-    try:
+    with mutated("view_delta_twice"):
         counts = counted("SELECT b FROM t", "SELECT count(*) FROM t")
-    finally:
-        failpoints.disarm()
     assert len(counts.wrong) == 2

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from belvedere import failpoints
 from belvedere.database import Database
+from tests.mutations.registry import mutated
 from tests.properties.views.cases import random_case
 from tests.properties.views.hunt import breaks, check
 from tests.properties.views.law import Counts
@@ -28,9 +28,6 @@ def test_views_equal_their_queries_after_every_transaction(number: int, seed: in
 
 
 def test_a_planted_bug_breaks_the_law(seed: int) -> None:
-    failpoints.plant("view_delta_twice")
-    try:
+    with mutated("view_delta_twice"):
         cases = (random_case(1_000 * seed + number, VIEWS, STEPS) for number in CASES)
         assert any(breaks(case, postgres=False) for case in cases)
-    finally:
-        failpoints.disarm()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from belvedere import failpoints
+from tests.mutations.registry import mutated
 from tests.properties.views.cases import REGRESSIONS, load, random_case
 from tests.properties.views.hunt import breaks, check
 from tests.properties.views.law import STORES, Counts
@@ -53,10 +53,7 @@ def test_what_once_broke_the_law_holds(path: Path) -> None:
     ],
 )
 def test_a_planted_bug_breaks_the_law(bug: str, seed: int) -> None:
-    failpoints.plant(bug)
-    try:
+    with mutated(bug):
         assert any(
             breaks(random_case(1_000 * seed + n, VIEWS, 8), postgres=False) for n in range(40)
         )
-    finally:
-        failpoints.disarm()

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from belvedere import failpoints
+from tests.mutations.registry import ENGINE
 from tests.simulation.crash import damage, disk, faults, kills, planted, powercut
 from tests.simulation.crash.controls import CONTROLS
 from tests.simulation.crash.processes import ChildFailed, call
@@ -164,7 +165,7 @@ def run_planted() -> dict[str, str]:
     verdicts: dict[str, str] = {}
     home = scratch("planted")
     try:
-        for name in failpoints.PLANTED:
+        for name in ENGINE:
             started = time.monotonic()
             if name not in planted.SCHEDULES:
                 verdicts[name] = "has no schedule"

@@ -67,7 +67,7 @@ def positions_reused(home: Path, seed: int) -> list[str]:
 
 
 def acknowledged_early(home: Path, seed: int) -> list[str]:
-    return call(lambda: _cut(home), home / "stderr", planted="ack_before_sync")
+    return call(lambda: _cut(home), home / "stderr", mutation="ack_before_sync")
 
 
 def acknowledged_in_time(home: Path, seed: int) -> list[str]:

@@ -54,7 +54,7 @@ class Specimen:
         return self.directory / "store"
 
 
-def make_specimen(directory: Path, commits: int, seed: int, planted: str = "") -> Specimen:
+def make_specimen(directory: Path, commits: int, seed: int, mutation: str = "") -> Specimen:
     """A store with some sorted files and `commits` commits in RocksDB's own log, and a copy of it
     as it was half-way."""
     directory.mkdir(parents=True)
@@ -73,7 +73,7 @@ def make_specimen(directory: Path, commits: int, seed: int, planted: str = "") -
 
     past = max(commits // 3, 1)
     for points in (past, past + commits // 2, past + commits):
-        child = Child(lambda points=points: live(points), output, planted=planted)
+        child = Child(lambda points=points: live(points), output, mutation=mutation)
         status, _ = child.wait()
         if not killed(status):
             raise ChildFailed(f"the specimen could not be made\n{child.errors()}")

@@ -44,7 +44,7 @@ def small_disk(directory: Path, kilobytes: int) -> Iterator[bool]:
             subprocess.run(["umount", str(directory)], check=True)
 
 
-def fill_up(harness: Harness, directory: Path, runs: int, planted: str = "") -> None:
+def fill_up(harness: Harness, directory: Path, runs: int, mutation: str = "") -> None:
     """D7: fill the disk `runs` times, at every stage in turn."""
     ways = set()
     for number in range(runs):
@@ -55,12 +55,12 @@ def fill_up(harness: Harness, directory: Path, runs: int, planted: str = "") -> 
             ways.add("sized tmpfs" if mounted else "RLIMIT_FSIZE")
             # A backup starts a new log each time, which then never reaches a size.
             stage = stage if mounted or stage != "backup" else "commit"
-            harness.count(stage, f"seed={seed}", _run(home, mounted, stage, seed, planted))
+            harness.count(stage, f"seed={seed}", _run(home, mounted, stage, seed, mutation))
         shutil.rmtree(home)
     harness.note(f"disk full by {', '.join(sorted(ways))}")
 
 
-def _run(home: Path, mounted: bool, stage: str, seed: int, planted: str) -> list[str]:
+def _run(home: Path, mounted: bool, stage: str, seed: int, mutation: str) -> list[str]:
     beside = home.with_name(home.name + ".notes")
     shutil.rmtree(beside, ignore_errors=True)
     beside.mkdir()
@@ -69,7 +69,7 @@ def _run(home: Path, mounted: bool, stage: str, seed: int, planted: str) -> list
     try:
         call(lambda: workload.run(plan) or True, output)
         problems = call(
-            lambda: _write_until_full(plan, stage, mounted, home), output, planted=planted
+            lambda: _write_until_full(plan, stage, mounted, home), output, mutation=mutation
         )
         # Space returns: the ballast goes.
         (home / "ballast").unlink(missing_ok=True)

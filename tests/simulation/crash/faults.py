@@ -97,7 +97,7 @@ def prepare(directory: Path, seed: int) -> workload.Plan:
 
 
 def run_case(
-    directory: Path, plan: workload.Plan, case: Case, planted: str = ""
+    directory: Path, plan: workload.Plan, case: Case, mutation: str = ""
 ) -> tuple[bool, list[str]]:
     """Whether the fault struck, and what was wrong then."""
     trial = directory / "trial"
@@ -111,7 +111,7 @@ def run_case(
     output = trial / "stderr"
     points = f"{case.call}=raise@{case.nth}" if case.when == "raise" else ""
     try:
-        struck, problems = call(lambda: _act(mine, case), output, points=points, planted=planted)
+        struck, problems = call(lambda: _act(mine, case), output, points=points, mutation=mutation)
         if struck and not problems:
             for left in trial.glob("store.*"):
                 shutil.rmtree(left)

@@ -46,7 +46,7 @@ class Life:
 
     directory: Path
     rng: random.Random
-    planted: str = ""
+    mutation: str = ""
     kills: int = 0
 
     @property
@@ -76,7 +76,7 @@ class Life:
         )
 
     def start(self, plan: workload.Plan, points: str = "") -> Child:
-        return Child(lambda: workload.run(plan), self.output, points=points, planted=self.planted)
+        return Child(lambda: workload.run(plan), self.output, points=points, mutation=self.mutation)
 
     def check(self, durability: str = "full") -> list[str]:
         """What the judge finds; leftovers of interrupted backups are swept away first."""
@@ -87,18 +87,18 @@ class Life:
         ).problems
 
 
-def lives(directory: Path, rng: random.Random, planted: str = "") -> Iterator[Life]:
+def lives(directory: Path, rng: random.Random, mutation: str = "") -> Iterator[Life]:
     """Stores, each with a short quiet past, for as long as somebody asks."""
     number = 0
     while True:
         number += 1
-        life = Life(directory / str(number), random.Random(rng.random()), planted)
+        life = Life(directory / str(number), random.Random(rng.random()), mutation)
         life.directory.mkdir(parents=True)
         status, _ = life.start(replace(life.plan(), rounds=2)).wait()
         if status != 0:
             raise ChildFailed(life.output.read_text())
         problems = life.check()
-        if problems and not planted:
+        if problems and not mutation:
             raise ChildFailed(f"without any fault: {problems}")
         for _ in range(LIVES):
             yield life
@@ -109,14 +109,14 @@ def at_boundaries(
     harness: Harness,
     directory: Path,
     each: int,
-    planted: str = "",
+    mutation: str = "",
     only: tuple[str, ...] | None = None,
 ) -> None:
     """D1: `each` kills at every boundary."""
     rng = harness.rng
     wanted = [name for name in only or boundaries() for _ in range(each)]
     rng.shuffle(wanted)
-    for name, life in zip(wanted, lives(directory, rng, planted), strict=False):
+    for name, life in zip(wanted, lives(directory, rng, mutation), strict=False):
         hit = rng.randint(1, _hits_max(name))
         durability = "full" if name.startswith(_ONLY_FULL) else rng.choice(["full", "full", "off"])
         run = f"{name}=kill@{hit} durability={durability}"
@@ -137,10 +137,10 @@ def _ended(child: Child) -> list[str]:
     return [] if killed(status) else [f"ended with status {status}\n{child.errors()}"]
 
 
-def at_random_times(harness: Harness, directory: Path, runs: int, planted: str = "") -> None:
+def at_random_times(harness: Harness, directory: Path, runs: int, mutation: str = "") -> None:
     """D2: kill at random times, reopen with random options."""
     rng = harness.rng
-    for _, life in zip(range(runs), lives(directory, rng, planted), strict=False):
+    for _, life in zip(range(runs), lives(directory, rng, mutation), strict=False):
         durability = rng.choice(["full", "off"])
         plan = replace(life.plan(durability), threads=4)
         acknowledged = len(read_acks(life.acks).told)
@@ -152,11 +152,11 @@ def at_random_times(harness: Harness, directory: Path, runs: int, planted: str =
         harness.count("random", f"durability={durability} after {more} transactions", problems)
 
 
-def in_recovery(harness: Harness, directory: Path, runs: int, planted: str = "") -> None:
+def in_recovery(harness: Harness, directory: Path, runs: int, mutation: str = "") -> None:
     """D3: kill while writing, then kill the recovery, up to three deep."""
     rng = harness.rng
     opening = [name for name in boundaries() if name.startswith(("open.", "anchor."))]
-    for _, life in zip(range(runs), lives(directory, rng, planted), strict=False):
+    for _, life in zip(range(runs), lives(directory, rng, mutation), strict=False):
         first = life.start(life.plan(), points=f"commit.after_write=kill@{rng.randint(1, 20)}")
         problems, chain = _ended(first), []
         for _ in range(rng.randint(1, 3)):

@@ -1,4 +1,4 @@
-"""Every planted bug of the engine, with the schedule that catches it.
+"""Every mutation of the engine, with the schedule that catches it.
 
 A schedule does something small and returns what was wrong with the result. Without the bug it must
 find nothing; with the bug it must find something: both are run, each in a process of its own.
@@ -40,7 +40,7 @@ def caught(name: str, directory: Path) -> bool:
     without = call(lambda: schedule(clean), clean / "stderr")
     if without:
         raise AssertionError(f"{name}: the schedule fails without the bug: {without}")
-    return bool(call(lambda: schedule(bad), bad / "stderr", planted=name))
+    return bool(call(lambda: schedule(bad), bad / "stderr", mutation=name))
 
 
 # -- durability -------------------------------------------------------------------------------
@@ -120,8 +120,7 @@ def _die(home: Path, work: Callable[[], object], points: str = "") -> None:
             failpoints.arm("commit.before_section", "kill")
             _insert(_opened[0], 999)
 
-    name = ",".join(name for name in failpoints.PLANTED if failpoints.planted(name))
-    status, _ = Child(live, home / "child", points=points, planted=name).wait()
+    status, _ = Child(live, home / "child", points=points).wait()
     if not killed(status):
         raise AssertionError((home / "child").read_text())
 

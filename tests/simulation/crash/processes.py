@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 from belvedere import failpoints
+from tests.mutations.registry import mutate
 from tests.simulation.crash.forking import GUARD
 
 T = TypeVar("T")
@@ -30,7 +31,8 @@ class ChildFailed(Exception):
 
 
 class Child:
-    """A forked process that runs `function`; its error output goes to `output`."""
+    """A forked process that runs `function`, with a mutation and failpoints of its own beside those
+    of its parent; its error output goes to `output`."""
 
     def __init__(
         self,
@@ -38,7 +40,7 @@ class Child:
         output: Path,
         *,
         points: str = "",
-        planted: str = "",
+        mutation: str = "",
     ) -> None:
         GUARD.forking()
         sys.stdout.flush()
@@ -46,7 +48,7 @@ class Child:
         self.pid = os.fork()
         if self.pid == 0:
             os.close(reading)
-            _live(function, output, points, planted, writing)
+            _live(function, output, points, mutation, writing)
         os.close(writing)
         self._reading = reading
         self._output = output
@@ -79,9 +81,9 @@ class Child:
         return text[-1200:]
 
 
-def call(function: Callable[[], T], output: Path, *, points: str = "", planted: str = "") -> T:
+def call(function: Callable[[], T], output: Path, *, points: str = "", mutation: str = "") -> T:
     """Run `function` in a child and give back what it returned."""
-    child = Child(function, output, points=points, planted=planted)
+    child = Child(function, output, points=points, mutation=mutation)
     status, answer = child.wait()
     if status != 0 or not answer:
         raise ChildFailed(f"the child ended with status {status}\n{child.errors()}")
@@ -94,7 +96,7 @@ def killed(status: int) -> bool:
 
 
 def _live(
-    function: Callable[[], Any], output: Path, points: str, planted: str, writing: int
+    function: Callable[[], Any], output: Path, points: str, mutation: str, writing: int
 ) -> None:
     """The child's whole life."""
     GUARD.born()
@@ -102,7 +104,8 @@ def _live(
     try:
         errors = os.open(output, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
         os.dup2(errors, 2)
-        os.environ["BELVEDERE_FAILPOINTS"], os.environ["BELVEDERE_PLANTED"] = points, planted
+        mutate(mutation)
+        os.environ["BELVEDERE_FAILPOINTS"] = points
         failpoints.arm_from_environment()
         result = function()
         os.write(writing, pickle.dumps(result))

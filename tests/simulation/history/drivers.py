@@ -213,7 +213,7 @@ def crashed(
     transactions: int = 120,
     threads: int = 4,
     point: str | None = None,
-    planted: str = "",
+    mutation: str = "",
     kinds: tuple[str, ...] = ALL,
 ) -> Outcome:
     """Threads in a child that is killed at some failpoint, the store reopened by the next; then a
@@ -234,7 +234,7 @@ def crashed(
             ),
             directory / f"stderr{number}",
             points=points[-1].split()[0],
-            planted=planted,
+            mutation=mutation,
         )
         killed_at = killed(child.wait()[0])
         points[-1] += " (killed)" if killed_at else " (not reached)"

@@ -1,4 +1,4 @@
-"""Planted bugs of isolation, each with the runs of sessions in which the checker catches it.
+"""Mutations of isolation, each with the runs of sessions in which the checker catches it.
 
 Runs are tried from a first seed on until one catches the bug; the very same run without the bug
 must find nothing. Only `lock_order_inverted` needs threads; all the others, `torn_batch` with a
@@ -14,7 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from belvedere import failpoints
+from tests.mutations.registry import mutated
 from tests.simulation.history.drivers import Outcome, crashed, interleaved, threaded
 from tests.simulation.history.events import READ_COMMITTED, SERIALIZABLE, SNAPSHOT
 
@@ -22,7 +22,7 @@ SECONDS_MAX = 10.0
 """Of work, in this process and its children, so that a busy machine does not count."""
 WALL_SECONDS_MAX = 60.0
 Run = Callable[[int, Path, str], Outcome]
-"""(seed, where, planted bug or '') -> the judged history."""
+"""(seed, where, mutation or '') -> the judged history."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,13 +40,9 @@ class Caught(dict[str, object]):
 
 def _steps(level: str, *work: str, in_commit: bool = False) -> Run:
     def run(seed: int, directory: Path, bug: str) -> Outcome:
-        if bug:
-            failpoints.plant(bug)
-        try:
-            more = {"kinds": work} if work else {}
+        more = {"kinds": work} if work else {}
+        with mutated(bug):
             return interleaved(level, seed, in_commit=in_commit, **more)
-        finally:
-            failpoints.disarm()
 
     return run
 
@@ -56,14 +52,12 @@ def _transfers(seed: int, directory: Path, bug: str) -> Outcome:
     take turns often, or one mostly has all its locks before another asks for the first."""
     usual = sys.getswitchinterval()
     sys.setswitchinterval(1e-5)
-    if bug:
-        failpoints.plant(bug)
+    wait_ms = 300 if bug else 30_000
     try:
-        wait_ms = 300 if bug else 30_000
-        return threaded(SNAPSHOT, seed, kinds=("transfer",), lock_wait_ms=wait_ms)
+        with mutated(bug):
+            return threaded(SNAPSHOT, seed, kinds=("transfer",), lock_wait_ms=wait_ms)
     finally:
         sys.setswitchinterval(usual)
-        failpoints.disarm()
 
 
 def _kill_in_commit(seed: int, directory: Path, bug: str) -> Outcome:
@@ -76,7 +70,7 @@ def _kill_in_commit(seed: int, directory: Path, bug: str) -> Outcome:
         transactions=60,
         threads=1,
         point="commit.after_write",
-        planted=bug,
+        mutation=bug,
         kinds=("transfer",),
     )
 

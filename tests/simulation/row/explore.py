@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import sys
 
-from belvedere.txn.row.node import PLANTED
+from tests.mutations.registry import ROW, mutated
 from tests.simulation.row.cases import ON_DEMAND, all_cases
 from tests.simulation.row.explorer import Explorer
 from tests.simulation.row.test_explorer import CATCHES
@@ -29,9 +29,10 @@ def main() -> int:
         states += report.states
         failed += bool(report.violation)
     print(f"{states} states explored, {failed} cases with violations")
-    for bug, meaning in PLANTED.items():
-        report = Explorer(all_cases(bug)[CATCHES[bug]]).run(STATES_MAX)
-        print(f"put back {bug} ({meaning}):\n{report.summary()}")
+    for bug, mutation in ROW.items():
+        with mutated(bug):
+            report = Explorer(all_cases()[CATCHES[bug]]).run(STATES_MAX)
+        print(f"put back {bug} ({mutation.meaning}):\n{report.summary()}")
         failed += not report.violation
     return 1 if failed else 0
 

@@ -28,14 +28,13 @@ END = b"\x11"
 LIST = b"l"
 
 
-def settings(*planted: str) -> Settings:
+def settings() -> Settings:
     return Settings(
         lanes=1,
         lease_seconds=0.0,
         grace_seconds=5.0,
         close_seconds_min=0.0,
         tries_max=2,
-        planted=frozenset(planted),
     )
 
 

@@ -13,7 +13,7 @@ import argparse
 import sys
 import time
 from collections import Counter
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
@@ -70,11 +70,11 @@ class Client:
 
 
 class Simulation:
-    def __init__(self, seed: int, planted: frozenset[str] = frozenset()) -> None:
+    def __init__(self, seed: int) -> None:
         self.seed = seed
         self.random = Random(seed)
         self.world = World(Random(seed + 1), STORM)
-        self.settings = replace(SETTINGS, planted=planted)
+        self.settings = SETTINGS
         self.history: list[Transaction] = []
         self.counts: Counter[str] = Counter()
         self.wrong: list[str] = []
@@ -344,8 +344,8 @@ def _counter() -> Step[int]:
     return layout.number(cells, layout.NUMBER, layout.COUNTER_ROW)
 
 
-def run_seed(seed: int, planted: frozenset[str] = frozenset()) -> Result:
-    return Simulation(seed, planted).run()
+def run_seed(seed: int) -> Result:
+    return Simulation(seed).run()
 
 
 def main() -> int:

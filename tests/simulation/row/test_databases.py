@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from unittest import mock
 
 import pytest
 
 from belvedere.views.cells import Guarded
-from tests.simulation.row.databases import SETTINGS, Schedule
+from tests.mutations.registry import mutated
+from tests.simulation.row.databases import Schedule
 
 SEEDS, PARTS = 36, 3
 
@@ -32,5 +32,5 @@ def test_without_the_locks_of_views_a_view_goes_wrong() -> None:
 
 
 def test_a_bug_of_the_protocol_put_back_shows() -> None:
-    planted = replace(SETTINGS, planted=frozenset(("record_under_old_catalog",)))
-    assert any(Schedule(seed, planted).run() for seed in range(80))
+    with mutated("record_under_old_catalog"):
+        assert any(Schedule(seed).run() for seed in range(80))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from belvedere.txn.row.node import PLANTED
+from tests.mutations.registry import ROW, mutated
 from tests.simulation.row.cases import ON_DEMAND, all_cases
 from tests.simulation.row.explorer import Explorer
 
@@ -26,9 +26,10 @@ def test_no_interleaving_loses_doubles_or_halves_a_write(name: str) -> None:
     assert report.endings > 0
 
 
-@pytest.mark.parametrize("bug", list(PLANTED))
+@pytest.mark.parametrize("bug", list(ROW))
 def test_a_bug_put_back_is_found_with_its_interleaving(bug: str) -> None:
-    report = Explorer(all_cases(bug)[CATCHES[bug]]).run()
+    with mutated(bug):
+        report = Explorer(all_cases()[CATCHES[bug]]).run()
     print(report.summary())
     assert report.violation
     assert len(report.interleaving) > 10

@@ -2,7 +2,7 @@
 
 Keys, dates, prices and their dependencies are the specification's (an order's key is sparse, a
 third of the customers have no order, a price follows from the part, a status from the dates).
-Two departures: comments come from a pool of made-up sentences, and a few rows are planted so that
+Two departures: comments come from a pool of made-up sentences, and a few rows are put in so that
 every query finds something at a scale of some thousand lines: every eighth part is one that a query
 asks for, every two hundredth order is large, every thirtieth stock in Germany is worth a lot.
 """

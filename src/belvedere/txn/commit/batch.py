@@ -292,7 +292,7 @@ class BatchCommit:
         if deriving is not NOBODY:
             derived = {}
             alone = deriving[2]
-            if alone is not None and not failpoints.armed:
+            if alone is not None:
                 self._derive_alone(alone, changes[0], derived)
             else:
                 derived = self._derive(deriving, changes, catalog)
@@ -318,10 +318,6 @@ class BatchCommit:
         changes: Sequence[RowChange],
         derived: Rows,
     ) -> None:
-        if failpoints.armed and failpoints.planted("catalog_before_data"):
-            # A planted bug: readers plan with a catalog whose data is not written yet.
-            early = self._visibility.published._replace(catalog=successor.catalog)
-            self._visibility.published = early
         self._write(batch, successor, changes, derived, 1)
         self._visibility.note_catalog(successor)
         if failpoints.armed:
@@ -329,8 +325,6 @@ class BatchCommit:
 
     def require_unchanged(self, key: bytes, snapshot: Snapshot) -> None:
         if key not in self._undo:
-            return
-        if failpoints.armed and failpoints.planted("conflict_unchecked"):
             return
         lost_to = self._visibility.undo.changed_after(key, snapshot.batch)
         if lost_to:
@@ -351,8 +345,6 @@ class BatchCommit:
     def _require_no_conflict(self, intent: Intent) -> None:
         """Raise Retry when what a transaction wrote, or must not have changed, is another now."""
         entries = self._undo
-        if failpoints.armed and failpoints.planted("conflict_unchecked"):
-            return
         for key, _, _, seen in intent.changes:
             lost_to = self._visibility.undo.changed_after(key, seen) if key in entries else 0
             if lost_to:
@@ -362,14 +354,10 @@ class BatchCommit:
 
     def _validate_reads(self, intent: Intent) -> None:
         undo, batch = self._visibility.undo, intent.snapshot.batch
-        if failpoints.armed and failpoints.planted("reads_unvalidated"):
-            return
         for key in intent.reads:
             lost_to = undo.changed_after(key, batch)
             if lost_to:
                 raise _conflict(lost_to, "a row it read was changed by another transaction")
-        if failpoints.armed and failpoints.planted("ranges_unvalidated"):
-            return
         with self._visibility.latch:
             for start, end in intent.ranges:
                 lost_to = undo.range_changed_after(start, end, batch)

@@ -59,9 +59,6 @@ class GroupSync:
 
     def wait(self, batch: int) -> None:
         """Return when everything up to `batch` is durable and published."""
-        if failpoints.armed and failpoints.planted("ack_before_sync"):
-            self._visibility.publish(self._visibility.written)
-            return
         me = threading.Lock()
         me.acquire()
         try:
@@ -157,25 +154,15 @@ class GroupSync:
         began = time.perf_counter()
         state = self._visibility.written
         if failpoints.armed:
-            self._sync_with_failpoints()
-        else:
-            self._sync()
+            failpoints.hit("sync.before")
+        self._sync()
+        if failpoints.armed:
+            failpoints.hit("sync.after")
         self._anchor(state.position, state.hash)
         self._sync_s = min(time.perf_counter() - began, SYNC_S_MAX)
         self._visibility.publish(state)
         self.groups += 1
         self._durable = state.batch
-
-    def _sync_with_failpoints(self) -> None:
-        if failpoints.planted("sync_skipped"):
-            return
-        try:
-            failpoints.hit("sync.before")
-            self._sync()
-        except (Error, OSError):
-            if not failpoints.planted("sync_error_swallowed"):
-                raise
-        failpoints.hit("sync.after")
 
 
 def _wake_first(clients: dict[_Client, Any]) -> None:

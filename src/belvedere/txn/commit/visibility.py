@@ -94,11 +94,22 @@ class Visibility:
         them again."""
         with self.latch:
             if failpoints.armed:
-                self._write_with_failpoints(batch, successor, changes, derived)
-            elif self._hold or self.open_count > own:
-                self._write_undoably(batch, successor, changes, derived)
-            else:
+                failpoints.hit("commit.before_undo")
+            observed = self._hold or self.open_count > own
+            if observed:
+                self._publish_images(successor, changes, derived)
+            if failpoints.armed:
+                failpoints.hit("commit.before_write")
+            try:
                 self.store.write(batch)
+            except InvalidInput:
+                # Refused, so nothing is there. After any other failure the batch may be there, and
+                # stays hidden.
+                if observed:
+                    self.undo.withdraw(successor.batch)
+                raise
+            if failpoints.armed:
+                failpoints.hit("commit.after_write")
             self.written = successor
             if self._hold:
                 self._hidden.append(successor)
@@ -107,26 +118,16 @@ class Visibility:
         if self._waiting:
             self._announce()
 
-    def _write_undoably(
-        self,
-        batch: Sequence[Write],
-        successor: Snapshot,
-        changes: Sequence[RowChange],
-        derived: Rows,
+    def _publish_images(
+        self, successor: Snapshot, changes: Sequence[RowChange], derived: Rows
     ) -> None:
+        """Put the old values of what is about to be written where open snapshots look for them."""
         batch_number, position, _, _ = successor
         if len(changes) == 1 and not derived:
             key, old, _, _ = changes[0]
             self.undo.publish_one(batch_number, position, key, old)
         else:
             self.undo.publish(batch_number, position, self._images(changes, derived))
-        try:
-            self.store.write(batch)
-        except InvalidInput:
-            # Refused, so nothing is there. After any other failure the batch may be there, and
-            # stays hidden.
-            self.undo.withdraw(batch_number)
-            raise
 
     def _images(
         self, changes: Sequence[RowChange], derived: Rows
@@ -137,35 +138,6 @@ class Visibility:
             keys = list(derived)
             images += zip(keys, self.store.multi_get(keys), strict=True)
         return images
-
-    def _write_with_failpoints(
-        self,
-        batch: Sequence[Write],
-        successor: Snapshot,
-        changes: Sequence[RowChange],
-        derived: Rows,
-    ) -> None:
-        skipped = failpoints.planted("undo_skipped")
-        late = failpoints.planted("undo_after_write")
-        failpoints.hit("commit.before_undo")
-        old = self._images(changes, derived)
-        if not skipped and not late:
-            self.undo.publish(successor.batch, successor.position, old)
-        try:
-            failpoints.hit("commit.before_write")
-            if failpoints.planted("torn_batch"):
-                self.store.write(batch[:2], sync=True)
-                failpoints.hit("commit.after_write")
-                self.store.write(batch[2:])
-            else:
-                self.store.write(batch)
-        except InvalidInput:
-            if not skipped and not late:
-                self.undo.withdraw(successor.batch)
-            raise
-        failpoints.hit("commit.after_write")
-        if late:
-            self.undo.publish(successor.batch, successor.position, old)
 
     def publish(self, through: Snapshot) -> None:
         """Let readers see everything up to `through`, which is durable."""
@@ -186,8 +158,6 @@ class Visibility:
         floor = self.published[0]
         if self._open:
             floor = min(floor, *self._open)
-        if failpoints.armed and failpoints.planted("undo_purged_early"):
-            floor = self.published.batch
         self.undo.purge(floor)
 
     # -- waiting ------------------------------------------------------------------------------

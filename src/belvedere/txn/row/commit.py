@@ -68,11 +68,8 @@ def commit(node: Node, work: Work) -> Step[int]:
     08007: the outcome is unknown."""
     held = Held(node.start_attempt(), work.version)
     try:
-        ahead = None
-        if node.planted("position_fetched_ahead"):
-            ahead = yield from take_position(node)
         record = yield from prepare(node, held, work)
-        return (yield from complete(node, held, record, ahead))
+        return (yield from complete(node, held, record))
     finally:
         node.end_attempt(held.attempt)
 
@@ -144,12 +141,12 @@ def _alive(row: bytes, marker: Cells) -> bool:
     return bool(marker) and cells.born_of(row, marker[0].value) is not None
 
 
-def complete(node: Node, held: Held, record: Record, ahead: int | None = None) -> Step[int]:
+def complete(node: Node, held: Held, record: Record) -> Step[int]:
     """Steps 2 to 5: the position of the commit. When the outcome is unknown the locks stay: whoever
     needs them finds out. A lost reply that comes through to here was not that of the commit."""
     try:
         value = yield from _stored_form(node, record)
-        position = yield from _reach_log(node, held, record, value, ahead)
+        position = yield from _reach_log(node, held, record, value)
     except (ReplyLost, WorkExpired) as lost:
         yield from locks.release(node, held)
         raise Retry("store does not answer") from lost
@@ -169,23 +166,15 @@ def _stored_form(node: Node, record: Record) -> Step[bytes]:
         raise Retry("store does not answer") from lost
 
 
-def _reach_log(
-    node: Node, held: Held, record: Record, value: bytes, ahead: int | None
-) -> Step[int]:
+def _reach_log(node: Node, held: Held, record: Record, value: bytes) -> Step[int]:
     while True:
         started = yield Now()
-        position = ahead if ahead is not None else (yield from take_position(node))
-        if held.newest[0] >= position and ahead is None:
+        position = yield from take_position(node)
+        if held.newest[0] >= position:
             row = held.newest[1].hex()
             raise Corruption("row was altered: cell newer than the counter", row=row)
-        ahead = None
-        if node.planted("position_before_stamp"):
-            committed = yield from log.write_record(node, position, record, value)
-            if not committed:
-                yield from locks.stamp(node, held, position)
-        else:
-            yield from locks.stamp(node, held, position)
-            committed = yield from log.write_record(node, position, record, value)
+        yield from locks.stamp(node, held, position)
+        committed = yield from log.write_record(node, position, record, value)
         seconds = (yield Now()) - started
         if committed:
             node.observe_commit(seconds)

@@ -163,7 +163,7 @@ def _trim_some(node: Node, positions: range) -> Step[int]:
     gone: list[Mutate] = []
     for row, cells in zip(rows, (yield MultiGet(tuple(Get(row) for row in rows)))):
         owner = value_of(cells, layout.OWNER)
-        if owner is None or (owner == ABORT and not node.planted("abort_marker_trimmed")):
+        if owner is None or owner == ABORT:
             continue
         value = value_of(cells, layout.RECORD)
         if value is not None:

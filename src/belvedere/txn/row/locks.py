@@ -71,8 +71,6 @@ def take_all(node: Node, held: Held, wanted: Sequence[Lock], finish: Finish) -> 
     assert sides, "a commit without a lock could not be broken"
     rows = sorted(sides)
     held.primary = rows[0]
-    if node.planted("primary_not_first"):
-        rows.reverse()
     started = yield Now()
     for row in rows:
         mine = Holder(held.attempt, held.primary, sides[row], held.version)

@@ -77,9 +77,7 @@ def resolve_doubt(node: Node, position: int, record: Record) -> Step[bool]:
     for _ in range(node.settings.tries_max):
         yield Begin()
         try:
-            closed = yield from _write_marker(row)
-            if closed and node.planted("lost_reply_after_trim"):
-                return False
+            yield from _write_marker(row)
             entry_cells, floor_cells, outcome_cells = yield MultiGet(
                 (Get(row), Get(layout.FLOOR_ROW), Get(layout.outcome_row(record.transaction)))
             )
@@ -207,10 +205,9 @@ def unknown_outcome(transaction: bytes, position: int) -> Unavailable:
     )
 
 
-def _write_marker(row: bytes) -> Step[bool]:
+def _write_marker(row: bytes) -> Step[None]:
     marker = (Put(layout.OWNER, layout.ONLY, ABORT),)
-    won: bool = yield CheckAndMutate(row, layout.OWNER, None, marker)
-    return won
+    yield CheckAndMutate(row, layout.OWNER, None, marker)
 
 
 def _is_ours(node: Node, entry: Entry, owner: bytes) -> bool:

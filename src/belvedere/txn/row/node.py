@@ -15,16 +15,6 @@ from belvedere.kv.cell import Begin, Increment, Mutate, Put, Step
 from belvedere.txn.row import layout
 from belvedere.txn.row.layout import ATTEMPTS_PER_NODE, Heartbeat
 
-PLANTED = {
-    "position_before_stamp": "the log row is written before the primary lock carries its position",
-    "position_fetched_ahead": "a position is fetched before the locks are held",
-    "abort_marker_trimmed": "trimming removes abort markers as well",
-    "record_under_old_catalog": "DDL takes its snapshot without waiting for older locks",
-    "lost_reply_after_trim": "a lost reply below the trim floor is answered from the log row",
-    "primary_not_first": "secondary locks are taken before the primary",
-}
-"""Bugs that earlier drafts had, kept so that the explorer can show that it finds them."""
-
 
 @dataclass(frozen=True, slots=True)
 class Settings:
@@ -42,7 +32,6 @@ class Settings:
     log_batch: int = 64
     tries_max: int = 8
     record_bytes_max: int = 4 * 1024 * 1024
-    planted: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True)
@@ -95,9 +84,6 @@ class Node:
             self.snapshots[position] -= 1
             if self.snapshots[position] <= 0:
                 del self.snapshots[position]
-
-    def planted(self, bug: str) -> bool:
-        return bug in self.settings.planted
 
     def observe_commit(self, seconds: float) -> None:
         """Learn how long a live writer takes from its position to its log row."""
