@@ -11,7 +11,7 @@ from threading import Barrier, Event
 
 import pytest
 
-from belvedere.errors import InvalidInput, Unavailable
+from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.kv.batch import KEY_BYTES_MAX, VALUE_BYTES_MAX, BatchStore, Pair
 from tests.kv.stores import KINDS, Kind, content, pairs_of
 
@@ -42,6 +42,20 @@ def test_a_written_value_is_read_and_an_absent_key_is_none(store: BatchStore) ->
     assert store.get(b"a") == b"1"
     assert store.get(b"empty") == b""
     assert store.get(b"b") is None
+
+
+def test_a_bare_get_is_a_get_and_its_errors_are_mapped(store: BatchStore) -> None:
+    bare = store.bare_get
+    store.write([(b"a", b"1")])
+    assert (bare(b"a"), bare(b"b")) == (b"1", None)
+    store.write([(b"a", None), (b"b", b"2")])
+    assert (bare(b"a"), bare(b"b")) == (None, b"2")
+    store.close()
+    with pytest.raises(Exception, match="clos") as raised:
+        bare(b"a")
+    mapped = raised.value if isinstance(raised.value, Error) else store.failed(raised.value)
+    assert isinstance(mapped, Unavailable)
+    assert mapped.sqlstate == "57P01"
 
 
 def test_the_later_write_of_a_key_in_one_batch_wins(store: BatchStore) -> None:

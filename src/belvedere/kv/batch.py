@@ -8,7 +8,7 @@ A store knows nothing of versions, rows or transactions, and callers may use it 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
@@ -32,6 +32,14 @@ class BatchStore(Protocol):
 
     def get(self, key: bytes) -> bytes | None:
         """The newest value of `key`, or None."""
+
+    @property
+    def bare_get(self) -> Callable[[bytes], bytes | None]:
+        """`get` with no frame in between, where the store has that: the caller maps a bare
+        exception of it, by `failed`."""
+
+    def failed(self, error: Exception) -> Exception:
+        """The error to raise in place of one that `bare_get` raised."""
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         """The newest values, in the order of `keys`; not necessarily of one moment."""

@@ -10,7 +10,7 @@ Nothing survives the process except checkpoints and sorted files (format: sorted
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from pathlib import Path
 from threading import Lock
@@ -54,6 +54,13 @@ class MemoryStore:
             self._check_open()
             value: bytes | None = self._pairs.get(key)
             return value
+
+    @property
+    def bare_get(self) -> Callable[[bytes], bytes | None]:
+        return self.get
+
+    def failed(self, error: Exception) -> Exception:
+        return error
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         check_bytes(*keys)

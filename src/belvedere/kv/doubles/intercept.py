@@ -40,6 +40,13 @@ class InterceptedStore(ABC):
     def get(self, key: bytes) -> bytes | None:
         return self.around(Call("get", {"key": key}), lambda: self.inner.get(key))
 
+    @property
+    def bare_get(self) -> Callable[[bytes], bytes | None]:
+        return self.get
+
+    def failed(self, error: Exception) -> Exception:
+        return error
+
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return self.around(Call("multi_get", {"keys": keys}), lambda: self.inner.multi_get(keys))
 

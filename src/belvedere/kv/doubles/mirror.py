@@ -68,6 +68,13 @@ class MirrorStore:
     def get(self, key: bytes) -> bytes | None:
         return self._both(f"get({brief(key)})", lambda store: store.get(key))
 
+    @property
+    def bare_get(self) -> Callable[[bytes], bytes | None]:
+        return self.get
+
+    def failed(self, error: Exception) -> Exception:
+        return error
+
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return self._both(f"multi_get({brief(*keys)})", lambda store: store.multi_get(keys))
 

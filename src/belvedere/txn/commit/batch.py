@@ -27,7 +27,6 @@ from belvedere.codec.record import encode_hashed, encode_single
 from belvedere.config import Config
 from belvedere.errors import Corruption, Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.batch import BatchStore, Write
-from belvedere.kv.rocksdb import RocksStore
 from belvedere.txn.border import (
     Alone,
     Committed,
@@ -87,8 +86,8 @@ class BatchCommit:
         self._store = store
         self._visibility = visibility
         self._undo = visibility.undo.entries
-        self._bare_get: Get = store.bare_get if isinstance(store, RocksStore) else store.get
-        self._failed = store.failed if isinstance(store, RocksStore) else _as_it_is
+        self._bare_get: Get = store.bare_get
+        self._failed = store.failed
         self._clock_us = clock_us
         self._participants_for = participants_for
         self._housekeeping = housekeeping
@@ -442,10 +441,6 @@ class BatchCommit:
             return self._store.get(first[0]) == first[1]
         except Error:
             return True
-
-
-def _as_it_is(error: Exception) -> Exception:
-    return error
 
 
 def _all_alone(participants: Sequence[Participant], prefix: bytes) -> tuple[Alone, ...] | None:
