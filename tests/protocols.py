@@ -77,7 +77,7 @@ def opener_on_cells(on_disk: Callable[..., Database]) -> Callable[..., Database]
 BATCH_ONLY = {
     # Only a commit section writes what one row derives at once.
     "test_single.py::*": "the short way of one row",
-    # A node on cells fills views at a snapshot of the cells: see views/cells.py.
+    # A node on cells fills views at a snapshot of the cells: see views/fill_cells.py.
     "test_build.py::*": "fills by walking a table in steps",
     # SERIALIZABLE is refused by name: see tests/txn/row/test_same_border.py.
     "test_transaction.py::test_write_skew_is_refused_when_serializable*": "serializable",

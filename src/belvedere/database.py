@@ -5,8 +5,9 @@
     with db.begin() as txn:
         rows.insert(txn, db.table("orders"), (1, 7, ..))
 
-One Database is one open store: its engine, log, locks, catalog and commit protocol. Any number of
-threads may use it, each with transactions of its own.
+One Database is one open store: its engine, log, locks, catalog and commit protocol, and its views
+(`db.views`). Any number of threads may use it, each with transactions of its own. SQL comes with
+`open_sql_database`, which also wires what its sessions share.
 """
 
 from __future__ import annotations
@@ -16,20 +17,26 @@ import os
 import struct
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
-from typing import Self, TypeVar
+from typing import Self, TypedDict, TypeVar
 
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Index, State, Table, View
+from belvedere.catalog.model import Table
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec import keyspace
 from belvedere.config import Config
-from belvedere.errors import Error, Retry, Unavailable
+from belvedere.errors import Retry, Unavailable
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
+from belvedere.session import replacing
+from belvedere.session.expressions import compile_table_expression
+from belvedere.session.session import Session
+from belvedere.session.shared import Shared
+from belvedere.session.views import bind_definition
 from belvedere.txn import constraints, token
 from belvedere.txn.backup import restore
 from belvedere.txn.border import SNAPSHOT, Committed, Isolation, LockRequest, Participant, Reader
@@ -38,27 +45,24 @@ from belvedere.txn.engine import Engine
 from belvedere.txn.locks import LockTable
 from belvedere.txn.recovery import OpenStore, open_directory, open_memory
 from belvedere.txn.row.engine import CellEngine, Cells
-from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.schema import apply_edit
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
-from belvedere.views.backfill import Build
-from belvedere.views.build import STAGED, fill_index, gone_on_with, unfinished
-from belvedere.views.builders import TAKEN_OVER, built_by_others, taken_over
-from belvedere.views.cells import cell_participants, fill_on_cells
-from belvedere.views.fill_place import listed_range
-from belvedere.views.host import ViewHost
+from belvedere.views.batch_backfill import BatchAtomicBackfill
+from belvedere.views.build import unfinished
+from belvedere.views.contracts import HostDatabase, StoreBackfill
+from belvedere.views.fill_cells import RowAtomicBackfill
+from belvedere.views.host import NewView, ViewService
 from belvedere.views.keep import Bind, Keeper, no_queries
 from belvedere.views.participants import participants
 from belvedere.views.rekey import CompileExpression, index_participants, no_expressions
-from belvedere.views.worker import Worker
 
 MEMORY = ":memory:"
 _SUFFIX = struct.Struct(">Q")
 T = TypeVar("T")
 
 
-class Database(ViewHost):
+class Database:
     """One open store. Make it with `open`."""
 
     def __init__(
@@ -75,13 +79,10 @@ class Database(ViewHost):
         view definitions."""
         self.config = config
         self._compile_expression = compile_expression
-        self.keeper = Keeper(bind, self._index_participants)
-        self.view_errors: dict[int, Error] = {}
-        self._worker: Worker | None = None
-        self._adopting: threading.Thread | None = None
+        self._shared: Shared | None = None
         self._closing = threading.Lock()
         self._closed = False
-        self.engine = self._engine(opened, clock_us, random)
+        self.engine, backfill = self._open_engine(opened, clock_us, random)
         self.commits = self.engine.commits
         self.log = self.engine.log
         self.visibility = self.engine.visibility
@@ -90,6 +91,7 @@ class Database(ViewHost):
         # What makes a transaction id unique: a count from a random start, which never wraps.
         self._suffixes = map(_SUFFIX.pack, itertools.count(int.from_bytes(random(8)) >> 1))
         self.swaps = self.engine.swaps(self.locks, self._suffixes)
+        self.views = ViewService(self._as_host(Keeper(bind, self._index_participants)), backfill)
 
     @staticmethod
     def open(
@@ -113,14 +115,8 @@ class Database(ViewHost):
         db = Database(
             opened, config, random=random, compile_expression=compile_expression, bind=bind
         )
-        left = unfinished(db.catalog)
-        kept = gone_on_with(left, every=config.resume_builds)
-        if len(kept) < len(left):
-            db._drop_unfinished([item.id for item in left if item not in kept])
-        if bind is not no_queries:  # who cannot read definitions leaves them for who can
-            for item in kept:
-                db._finish(item.id, [one.id for one in kept if one.version == item.version])
-        db._start_worker()
+        db.views.backfills.resume_builds(compiled=bind is not no_queries)
+        db.views.start_worker()
         return db
 
     @staticmethod
@@ -141,7 +137,7 @@ class Database(ViewHost):
             compile_expression=compile_expression,
             bind=bind,
         )
-        db._start_worker()
+        db.views.start_worker()
         return db
 
     # -- transactions -------------------------------------------------------------------------
@@ -192,9 +188,10 @@ class Database(ViewHost):
     def participants_for(
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]:
-        views_of = cell_participants if self.engine.row_atomic else Keeper.participants
-        views = views_of(self.keeper, catalog, relations, self.log)
-        return (*participants(catalog, relations, self._compile_expression), *views)
+        return (
+            *participants(catalog, relations, self._compile_expression),
+            *self.views.participants(catalog, relations),
+        )
 
     def _index_participants(
         self, catalog: Catalog, relations: frozenset[int]
@@ -202,6 +199,11 @@ class Database(ViewHost):
         return index_participants(catalog, relations, self._compile_expression)
 
     # -- catalog ------------------------------------------------------------------------------
+
+    @property
+    def catalog(self) -> Catalog:
+        """The newest published catalog."""
+        return self.visibility.published.catalog
 
     def change_schema(self, change: Callable[[Edit], T]) -> T:
         """Apply a change of the catalog as one transaction; again when another one was first.
@@ -219,101 +221,35 @@ class Database(ViewHost):
             return result
 
         result = self.run(apply)
-        for id_ in made:
-            self._finish(id_, made)
+        self.views.backfills.finish_builds(made)
         constraints.require_parents(keys, self.begin, self.change_schema)
-        self._start_worker()
+        self.views.start_worker()
         return result
 
-    def _finish(self, id_: int, made: list[int]) -> None:
-        """Fill an index or view and let it be read; on failure drop all that were made with it."""
-        try:
-            item = self.catalog.get(id_)
-            if not isinstance(item, Index | View) or item.state is not State.BUILDING:
-                return
-            self._fill(item)
-            self.change_schema(lambda edit: self._let_be_read(edit, id_))
-        except BaseException as error:
-            if not (isinstance(error, Unavailable) and error.message == TAKEN_OVER):
-                self._drop_unfinished(made)
-            raise
-
-    @staticmethod
-    def _let_be_read(edit: Edit, id_: int) -> None:
-        item = edit.catalog.get(id_)
-        if not isinstance(item, Index | View) or item.state is not State.BUILDING:
-            raise Unavailable(TAKEN_OVER, sqlstate="55006")
-        edit.set_state(id_, State.READY)
-
-    def _drop_unfinished(self, ids: list[int]) -> None:
-        if isinstance(self.commits, RowCommit):
-            with self.begin(at_least=self.position) as reader:
-                if built_by_others(reader, ids, self.commits.node.id):
-                    return
-
-        def drop(edit: Edit) -> None:
-            for id_ in ids:
-                item = edit.catalog.get(id_)
-                if isinstance(item, Index) and item.state is not State.DROPPED:
-                    edit.drop_index(id_, cascade=True)
-                elif isinstance(item, View) and item.state is not State.DROPPED:
-                    edit.drop_view(id_, cascade=True)
-
-        self.change_schema(drop)
-        if not self.row_atomic:
-            for id_ in ids:
-                self.engine.erase(*listed_range(id_))
-
-    def _tend(self) -> None:
-        """Adopt builds in a thread of its own, so that this node beats on meanwhile."""
-        if self._closed:
-            return
-        if self._adopting is None or not self._adopting.is_alive():
-            self._adopting = threading.Thread(
-                target=self._adopt_by_itself, name="belvedere builds", daemon=True
-            )
-            self._adopting.start()
-
-    def _adopt_by_itself(self) -> None:
-        assert isinstance(self.commits, RowCommit)
-        try:
-            with self.watched(Build(check=self._require_open)):
-                self.adopt_builds()
-        except Error:
-            # What failed is taken away, or left to the next try, here or on another node.
-            self.commits.node.counts["adoptions failed"] += 1
-
-    def _require_open(self) -> None:
-        if self._closed:
-            raise Unavailable("the database is closed", sqlstate="08003")
-
-    def adopt_builds(self) -> int:
-        """On a row-atomic store: finish, or take away, what nodes that died were building. Returns
-        how many indexes and views that were. A node calls it by itself from time to time."""
-        if not isinstance(self.commits, RowCommit):
-            return 0
-        with self.begin(at_least=self.position) as reader:
-            taken = taken_over(self.commits, reader.catalog, reader)
-        kept = [
-            item
-            for item in gone_on_with(taken, every=self.config.resume_builds)
-            if not isinstance(item, View) or STAGED not in item.options
-        ]
-        if len(kept) < len(taken):
-            self._drop_unfinished([item.id for item in taken if item not in kept])
-        for item in kept:
-            self._finish(item.id, [one.id for one in kept if one.version == item.version])
-        return len(taken)
+    def create_views(self, wanted: Sequence[NewView]) -> list[int]:
+        """Define several views in one step; those that can are filled by one scan of their
+        table."""
+        return self.views.create_views(wanted)
 
     def table(self, name: str, schema: str = "public") -> CompiledTable:
         catalog = self.catalog
         return compiled_table(catalog, catalog.expect(Table, name, schema).id)
 
     @property
-    def store(self) -> BatchStore:  # type: ignore[override]
+    def store(self) -> BatchStore:
         return self.engine.store
 
+    @property
+    def row_atomic(self) -> bool:
+        """Whether only one row of the store is written at a time."""
+        return self.engine.row_atomic
+
     # -- positions, tokens, outcomes ----------------------------------------------------------
+
+    @property
+    def position(self) -> int:
+        """The newest published position."""
+        return self.visibility.published.position
 
     @property
     def incarnation(self) -> int:
@@ -353,7 +289,7 @@ class Database(ViewHost):
         through."""
         if through is None:
             through = self.position - self.config.log_retention_records_min
-        kept = self.kept_in_log()
+        kept = self.views.kept_in_log()
         trimmed = self.log.trim(through if kept is None else min(through, kept))
         self._forget_dropped()
         return trimmed
@@ -362,7 +298,7 @@ class Database(ViewHost):
         """Trim when the log is twice as long as it has to be, so that trimming stays rare."""
         if self.position - self.log.first > 2 * self.config.log_retention_records_min:
             self.trim()
-        self.trim_streams()
+        self.views.trim_streams()
 
     def _forget_dropped(self) -> None:
         floor = self.engine.dropped_floor()
@@ -389,18 +325,12 @@ class Database(ViewHost):
 
     def close(self) -> None:
         """Leave the store in order. Open transactions are lost; idempotent."""
+        self.close_sessions()
         with self._closing:
             if self._closed:
                 return
             self._closed = True
-        self.engine.close(self._join)
-
-    def _join(self) -> None:
-        """Wait for the threads that use the store."""
-        if self._worker is not None:
-            self._worker.join()
-        if self._adopting is not None:
-            self._adopting.join()
+        self.engine.close(self.views.join_worker)
 
     def __enter__(self) -> Self:
         return self
@@ -410,38 +340,89 @@ class Database(ViewHost):
 
     # -- wiring -------------------------------------------------------------------------------
 
-    def _engine(
+    def _open_engine(
         self, opened: OpenStore | Cells, clock_us: Callable[[], int], random: Callable[[int], bytes]
-    ) -> Engine:
+    ) -> tuple[Engine, Callable[[HostDatabase], StoreBackfill]]:
+        """The engine for this kind of store, and what fills views on it."""
         config, participants_for = self.config, self.participants_for
         if isinstance(opened, Cells):
-            return CellEngine(
+            cells = CellEngine(
                 opened,
                 config,
                 clock_us=clock_us,
                 participants_for=participants_for,
                 random=random,
-                tend=self._tend,
+                tend=self._adopt_builds,
             )
-        return BatchEngine(
+            return cells, partial(RowAtomicBackfill, cells.commits)
+        batches = BatchEngine(
             opened,
             config,
             clock_us=clock_us,
             participants_for=participants_for,
             housekeeping=self._trim_by_itself,
         )
+        return batches, BatchAtomicBackfill
 
-    def _fill(self, item: Index | View) -> None:
-        commits = self.commits
-        if isinstance(commits, RowCommit):
-            left = gone_on_with(unfinished(self.catalog), every=self.config.resume_builds)
-            resumable = self.as_of if item.id in [one.id for one in left] else None
-            compile_, build = self._compile_expression, self._build()
-            fill_on_cells(commits, self.begin, self.keeper, item, compile_, build, resumable)
-        elif isinstance(item, Index):
-            fill_index(commits, self.catalog, item, self._compile_expression)
-        else:
-            self._fill_view(item)
+    def _adopt_builds(self) -> None:
+        self.views.backfills.adopt_while_open()
+
+    def _as_host(self, keeper: Keeper) -> HostDatabase:
+        """This database as its views see it."""
+        return HostDatabase(
+            engine=self.engine,
+            keeper=keeper,
+            begin=self.begin,
+            change_schema=self.change_schema,
+            compile_expression=self._compile_expression,
+            is_closed=lambda: self._closed,
+            resume_builds=self.config.resume_builds,
+        )
+
+    def open_sessions(self, memory_limit_mb: int = 1024) -> Shared:
+        """What the SQL sessions of this database share. Its DuckDB also works out large batches of
+        view maintenance. It is closed with the database, or by `close_sessions`."""
+        assert self._shared is None, "a database has one set of sessions"
+        shared = Shared(self, memory_limit_mb)
+        self.views.keeper.tiers.attach(shared.engine, shared.table_statistics.rows_now)
+        self._shared = shared
+        return shared
+
+    def close_sessions(self) -> None:
+        """Use DuckDB no more; idempotent."""
+        with self._closing:
+            shared, self._shared = self._shared, None
+        if shared is not None:
+            self.views.keeper.tiers.detach()
+            shared.close()
+
+
+class SqlParts(TypedDict):
+    """What makes SQL text of the catalog work."""
+
+    compile_expression: CompileExpression
+    bind: Bind
+
+
+SQL_PARTS = SqlParts(compile_expression=compile_table_expression, bind=bind_definition)
+
+
+def open_sql_database(
+    path: str | Path,
+    config: Config | None = None,
+    *,
+    create: bool = True,
+    accept_data_loss: bool = False,
+    memory_limit_mb: int = 1024,
+) -> tuple[Database, Shared]:
+    """Open a store for SQL, and what its sessions share. Views that were to take the place of
+    others when the process died do so now."""
+    database = Database.open(
+        path, config, create=create, accept_data_loss=accept_data_loss, **SQL_PARTS
+    )
+    shared = database.open_sessions(memory_limit_mb)
+    replacing.go_on(Session(shared))
+    return database, shared
 
 
 def restore_backup(
@@ -466,5 +447,5 @@ def restore_backup(
         with Database.open(
             destination, random=random, compile_expression=compile_expression, bind=bind
         ) as db:
-            db.rebuild_views()
+            db.views.backfills.rebuild_views()
     return reached

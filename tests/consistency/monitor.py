@@ -114,11 +114,11 @@ def opened(path: str = ":memory:") -> Iterator[Shared]:
     with Database.open(
         path, config, compile_expression=compile_table_expression, bind=bind_definition
     ) as db:
-        shared = Shared(db)
+        shared = db.open_sessions()
         try:
             yield shared
         finally:
-            shared.close()
+            db.close_sessions()
 
 
 class Monitor:
@@ -227,7 +227,7 @@ class Monitor:
         session.execute("SET freshness = 'any'")
         for name in NAMES:
             view = db.catalog.expect(View, name)
-            while db.watermark(view) < goal:
+            while db.views.watermark(view) < goal:
                 assert time.monotonic() < end, f"{name} does not follow"
                 time.sleep(0.002)
             self.history.last[name] = shown(session, name)

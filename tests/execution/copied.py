@@ -9,7 +9,6 @@ from belvedere.database import Database
 from belvedere.execution.duck.copies import Copies
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
 
 BAG = "SELECT * FROM t AS k WHERE (SELECT count(*) FROM t) >= 0"
@@ -23,7 +22,7 @@ class Store:
         self.database = Database.open(
             ":memory:", config, compile_expression=compile_table_expression, bind=bind_definition
         )
-        self.shared = Shared(self.database)
+        self.shared = self.database.open_sessions()
 
     def session(self) -> Session:
         session = Session(self.shared)
@@ -36,7 +35,6 @@ class Store:
         return self.shared.engine.copies
 
     def close(self) -> None:
-        self.shared.close()
         self.database.close()
 
 

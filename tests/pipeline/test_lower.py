@@ -17,7 +17,6 @@ from belvedere.execution.direct.context import row_keys
 from belvedere.plan import nodes as n
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
 from belvedere.types import Row
 from belvedere.views.normal import normalise
@@ -72,7 +71,7 @@ def database() -> Iterator[Database]:
     with Database.open(
         ":memory:", config, compile_expression=compile_table_expression, bind=bind_definition
     ) as made:
-        shared = Shared(made)
+        shared = made.open_sessions()
         session = Session(shared)
         session.execute(
             "CREATE TABLE t(id int PRIMARY KEY, g int, v numeric(10,2), x double precision, s text,"
@@ -100,7 +99,7 @@ def database() -> Iterator[Database]:
             w, name = r.randrange(5), f"'n{r.randrange(3)}'"
             session.execute(f"INSERT INTO o VALUES ({number}, {g}, {w}, {name})")
         yield made
-        shared.close()
+        made.close_sessions()
 
 
 def lowered(

@@ -14,11 +14,11 @@ from belvedere.database import Database
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.session.expressions import compile_table_expression
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
 from belvedere.session.views import bind_definition
 from belvedere.txn.row.engine import Cells
 from belvedere.txn.row.node import Settings
 from belvedere.txn.row.protocol import RowCommit
+from belvedere.views.host import ViewService
 
 SETTINGS = Settings(grace_seconds=0.0, lease_seconds=300.0, work_seconds_max=60.0)
 IMPATIENT = Settings(
@@ -42,15 +42,15 @@ class Node:
         settings: Settings = SETTINGS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        with mock.patch.object(Database, "_start_worker", return_value=None):
+        with mock.patch.object(ViewService, "start_worker", return_value=None):
             self.db = Database.on_cells(
                 Cells(store, settings, clock, beating=False),
                 Config(statement_retries_max=0),
                 compile_expression=compile_table_expression,
                 bind=bind_definition,
             )
-        self.db._start_worker = lambda: None  # type: ignore[method-assign]
-        self.session = Session(Shared(self.db))
+        self.db.views.start_worker = lambda: None  # type: ignore[method-assign]
+        self.session = Session(self.db.open_sessions())
         self.session.execute("SET freshness = 'latest'")
 
     @property
@@ -66,7 +66,6 @@ class Node:
         return rows
 
     def close(self) -> None:
-        self.session.shared.close()
         self.db.close()
 
 

@@ -9,12 +9,8 @@ from typing import Any
 
 from belvedere.catalog.model import View
 from belvedere.config import Config, Durability
-from belvedere.database import Database
-from belvedere.session import replacing
-from belvedere.session.expressions import compile_table_expression
+from belvedere.database import open_sql_database
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
-from belvedere.session.views import bind_definition
 
 UNSYNCED = Config(durability=Durability.OFF)
 
@@ -23,15 +19,8 @@ class Store:
     """An open database; `session` makes one more session of it."""
 
     def __init__(self, path: str | Path = ":memory:", config: Config = UNSYNCED) -> None:
-        self.db = Database.open(
-            path,
-            config,
-            compile_expression=compile_table_expression,
-            bind=bind_definition,
-        )
-        self.shared = Shared(self.db)
+        self.db, self.shared = open_sql_database(path, config)
         self._first = self.session()
-        replacing.go_on(self._first)
 
     def session(self) -> Session:
         return Session(self.shared)
@@ -59,7 +48,6 @@ class Store:
         return [name for name, right in self.verified().items() if right]
 
     def close(self) -> None:
-        self.shared.close()
         self.db.close()
 
 

@@ -218,7 +218,7 @@ def test_auxiliary_views_are_listed_where_views_are_watched(store: Store) -> Non
 def test_auxiliary_views_of_one_table_are_filled_once(store: Store) -> None:
     """One scan fills all of them; none of them is filled again by itself."""
     store.run(orders(0, 9))
-    store.db.create_view("v", DEFINITIONS["mixed"])
+    store.db.views.create_view("v", DEFINITIONS["mixed"])
     assert len(auxiliaries(store)) > 1
     assert store.verified_names() == [view.name for view in store.db.catalog.views]
 

@@ -22,7 +22,8 @@ from belvedere.errors import Unavailable
 from belvedere.session.session import CANCELED
 from belvedere.views import backfill
 from belvedere.views.backfill import Build
-from belvedere.views.fill_place import Place, place_of, place_write
+from belvedere.views.batch_backfill import BatchAtomicBackfill
+from belvedere.views.fill_place import Place, listed_range, place_of, place_write
 from belvedere.views.fill_steps import Fill
 from belvedere.views.host import NewView
 from belvedere.views.watermarks import place_key, watermark
@@ -68,6 +69,7 @@ def nothing_is_left(store: Store, before: set[int]) -> None:
         for id_ in set(store.db.catalog.objects) - before:
             assert watermark(reader, id_) is None
             assert reader.get(place_key(id_)) is None
+            assert not list(reader.scan(*listed_range(id_)))
 
 
 def nothing_of_fills_is_left(store: Store) -> None:
@@ -90,14 +92,16 @@ def test_views_of_one_table_are_filled_by_one_scan(
     ]
     with_names(store)
     build, filled = Build(), []
-    backfilled = store.db._backfill
+    filling = store.db.views.backfills.store
+    assert isinstance(filling, BatchAtomicBackfill)
+    backfilled = filling.backfill_views
 
     def noted(views: Any, reader: Any, build: Any) -> None:
         filled.append({view.name for view in views})
         backfilled(views, reader, build)
 
-    monkeypatch.setattr(store.db, "_backfill", noted)
-    with store.db.watched(build):
+    monkeypatch.setattr(filling, "backfill_views", noted)
+    with store.db.views.backfills.watched(build):
         store.db.create_views(wanted)
     assert {"totals", "later", "large", "named", "pairs"} in filled
     assert set(store.verified().values()) == {True}
@@ -155,11 +159,25 @@ def test_a_canceled_fill_leaves_nothing(
     assert store.verified() == {"v": True}
 
 
+def test_a_build_that_is_dropped_leaves_none_of_the_keys_it_listed(store: Store) -> None:
+    before = set(store.db.catalog.objects)
+    store.run(f"CREATE MATERIALIZED VIEW v WITH (backfill = 'later') AS {PAIRS}")
+    id_ = store.view("v").id
+    start, _ = listed_range(id_)
+    store.db.commits.derive(lambda newest: [(start + b"key", b"value")])
+    store.db.views.backfills._drop_unfinished([id_])
+    with store.db.begin() as reader:
+        assert not list(reader.scan(*listed_range(id_)))
+    live = {i for i, o in store.db.catalog.objects.items() if not getattr(o, "dropped_at", 0)}
+    assert id_ not in live
+    assert before <= live
+
+
 def test_a_fill_takes_its_share_of_the_time(store: Store) -> None:
     store.run("SET maintenance_share = 0.25")
     slept: list[float] = []
-    with store.db.watched(Build(sleep=slept.append)):
-        store.db.create_view("v", TOTALS)
+    with store.db.views.backfills.watched(Build(sleep=slept.append)):
+        store.db.views.create_view("v", TOTALS)
     assert slept
     assert all(seconds >= 0 for seconds in slept)
 

@@ -12,7 +12,7 @@ from belvedere.errors import InvalidInput, Retry, Unavailable, Unsupported
 from belvedere.session import replacing
 from belvedere.session.session import CANCELED
 from belvedere.txn.row import advance
-from belvedere.views import cells
+from belvedere.views import fill_cells
 from belvedere.views.cells import Guarded, GuardedUnique
 from tests.views.nodes import (
     GREATEST,
@@ -179,15 +179,15 @@ def test_a_stretch_of_the_log_is_applied_once_whichever_node_tries() -> None:
         first.run(f"CREATE MATERIALIZED VIEW v WITH (maintenance = 'deferred') AS {TOTALS}")
         first.run("INSERT INTO orders VALUES (1, 1, 5), (2, 1, 6)")
         view = first.db.catalog.views[0]
-        late = before_the_log_row(second, lambda: first.db.catch_up(view) and None)
+        late = before_the_log_row(second, lambda: first.db.views.catch_up(view) and None)
         with late:
             first.run("SELECT 1")
             second.run("SELECT 1")
-            before = second.db.watermark(view)
-        late = racing(second, lambda: first.db.catch_up(view))
+            before = second.db.views.watermark(view)
+        late = racing(second, lambda: first.db.views.catch_up(view))
         with mock.patch.object(second.commits, "derive", late):
-            second.db.catch_up(view)
-        assert second.db.watermark(view) == first.db.position > before
+            second.db.views.catch_up(view)
+        assert second.db.views.watermark(view) == first.db.position > before
         assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
         assert second.run("SELECT * FROM v") == [(1, 2, 11)]
 
@@ -203,13 +203,13 @@ def test_a_repair_stays_beside_a_batch_and_a_repair_of_another_node(again: bool)
         first.run("INSERT INTO orders VALUES (3, 1, 7)")
         second.run("SELECT 1")
         assert second.run("VERIFY MATERIALIZED VIEW v")[0][-1] is False
-        late = racing(second, lambda: first.db.repair(view))
+        late = racing(second, lambda: first.db.views.repair(view))
         with mock.patch.object(second.commits, "derive", late):
             if again:
-                assert second.db.repair(view) == 0
+                assert second.db.views.repair(view) == 0
             else:
-                second.db.catch_up(view)
-        first.db.catch_up(view)
+                second.db.views.catch_up(view)
+        first.db.views.catch_up(view)
         assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
         assert second.run("SELECT * FROM v") == [(1, 3, 18)]
 
@@ -220,11 +220,11 @@ def test_maintenance_takes_positions_that_are_no_changes() -> None:
         node.run("INSERT INTO orders VALUES (1, 1, 5)")
         view = node.db.catalog.views[0]
         changed = node.db.position
-        assert node.db.catch_up(view) == changed == node.db.position
+        assert node.db.views.catch_up(view) == changed == node.db.position
         taken = node.commits.run(advance.handed_out())
         assert taken > changed, "the batch is in the log"
         assert list(node.db.log.read(changed)) == [], "but not as a change"
-        node.db.deferred.step([view.group])
+        node.db.views.deferred.step([view.group])
         assert node.commits.run(advance.handed_out()) == taken, "nothing new: nothing written"
 
 
@@ -341,13 +341,13 @@ def test_a_key_that_comes_twice_while_a_unique_view_index_is_filled_is_found() -
             "CREATE MATERIALIZED VIEW v AS SELECT id, name FROM product",
         )
         before = {view.name for view in first.db.catalog.views}
-        fill = cells.fill_view
+        fill = fill_cells.fill_view
 
         def late(*arguments: Any) -> None:
             second.run("INSERT INTO product VALUES (2, 'p')")
             fill(*arguments)
 
-        with mock.patch.object(cells, "fill_view", late):
+        with mock.patch.object(fill_cells, "fill_view", late):
             with pytest.raises(InvalidInput, match="duplicate key"):
                 first.run("CREATE UNIQUE INDEX ON v (name)")
         assert {view.name for view in first.db.catalog.views} == before

@@ -10,9 +10,10 @@ from unittest import mock
 import pytest
 
 from belvedere import failpoints
-from belvedere.catalog.model import State
+from belvedere.catalog.model import State, View
 from belvedere.errors import Unavailable
-from belvedere.views import backfill, cells
+from belvedere.txn.row.engine import CellEngine
+from belvedere.views import backfill, fill_cells
 from belvedere.views.build import unfinished
 from belvedere.views.fill_steps import Fill
 from tests.views.nodes import GREATEST, PAIRS, SETTINGS, TOTALS, Node, agrees, nodes
@@ -75,7 +76,7 @@ def dies(node: Node, statement: str, step: int) -> None:
     failpoints.arm("backfill.chunk", "call", at=step, call=die)
     try:
         with (
-            mock.patch.object(node.db, "_drop_unfinished", return_value=None),
+            mock.patch.object(node.db.views.backfills, "_drop_unfinished", return_value=None),
             pytest.raises(Died),
         ):
             node.run(statement)
@@ -94,9 +95,9 @@ def write(node: Node) -> None:
 
 def adopt(node: Node, clock: Clock) -> int:
     """A node is silent when nothing was heard of it for the lease."""
-    assert node.db.adopt_builds() == 0
+    assert node.db.views.backfills.adopt_builds() == 0
     clock.now += SETTINGS.lease_seconds
-    return node.db.adopt_builds()
+    return node.db.views.backfills.adopt_builds()
 
 
 @pytest.mark.parametrize("maintenance", ["immediate", "deferred"])
@@ -137,7 +138,7 @@ def test_another_node_takes_away_what_was_not_made_to_go_on(statement: str) -> N
             raise Died
 
         with (
-            mock.patch.object(first.db, "_drop_unfinished", return_value=None),
+            mock.patch.object(first.db.views.backfills, "_drop_unfinished", return_value=None),
             mock.patch.object(first.commits, "fill", die),
             pytest.raises(Died),
         ):
@@ -190,8 +191,10 @@ def test_a_node_adopts_builds_by_itself() -> None:
         options = "WITH (backfill = 'resumable')"
         dies(first, f"CREATE MATERIALIZED VIEW v {options} AS {TOTALS}", 2)
         for _ in range(2):
-            second.db._tend()
-            thread = second.db._adopting
+            engine = second.db.engine
+            assert isinstance(engine, CellEngine)
+            engine.chores.start()
+            thread = engine.chores.thread
             assert thread is not None
             thread.join(60)
             clock.now += SETTINGS.lease_seconds
@@ -203,7 +206,7 @@ def test_what_another_node_builds_is_left_alone_while_it_lives() -> None:
     with shop(2) as ((first, second), clock):
 
         def look() -> None:
-            assert second.db.adopt_builds() == 0
+            assert second.db.views.backfills.adopt_builds() == 0
             first.commits.beat()
             clock.now += SETTINGS.lease_seconds * 0.9
 
@@ -219,7 +222,7 @@ def test_what_another_node_builds_is_left_alone_while_it_lives() -> None:
 def test_what_is_written_before_and_during_a_fill_in_steps_is_in_the_view(maintenance: str) -> None:
     """Also what writers add to a view that is in the catalog, and not begun."""
     with shop(2) as ((first, second), _):
-        fill = cells.fill_in_steps
+        fill = fill_cells.fill_in_steps
 
         def late(*arguments: Any) -> bool:
             write(second)
@@ -233,7 +236,7 @@ def test_what_is_written_before_and_during_a_fill_in_steps_is_in_the_view(mainte
         )
         options = f"maintenance = '{maintenance}', backfill = 'resumable'"
         try:
-            with mock.patch.object(cells, "fill_in_steps", late):
+            with mock.patch.object(fill_cells, "fill_in_steps", late):
                 for name, query in (("v", TOTALS), ("w", GREATEST)):
                     first.run(f"CREATE MATERIALIZED VIEW {name} WITH ({options}) AS {query}")
         finally:
@@ -241,3 +244,17 @@ def test_what_is_written_before_and_during_a_fill_in_steps_is_in_the_view(mainte
         assert agrees(second, "v", TOTALS)
         assert agrees(second, "w", GREATEST)
         assert first.run("VERIFY MATERIALIZED VIEW v")[0][-1] is True
+
+
+def test_a_node_drops_no_build_that_another_has_taken_over() -> None:
+    with shop(2) as ((first, second), clock):
+        dies(first, f"CREATE MATERIALIZED VIEW v WITH (backfill = 'resumable') AS {TOTALS}", 1)
+        ids = [first.db.catalog.expect(View, "v").id]
+        former, other = first.db.views.backfills, second.db.views.backfills
+        other._drop_unfinished(ids)
+        assert list(other.store.take_over()) == []
+        clock.now += SETTINGS.lease_seconds
+        assert [item.id for item in other.store.take_over()] == ids
+        former._drop_unfinished(ids)
+        other.finish_builds(ids)
+        assert agrees(second, "v", TOTALS)

@@ -46,7 +46,7 @@ def test_a_repair_by_another_node_is_in_the_changes() -> None:
             ((1, 1, 5), -1),
             ((1, 2, 6), 1),
         ]
-        assert second.db.repair(second.db.catalog.views[0]) == 1
+        assert second.db.views.repair(second.db.catalog.views[0]) == 1
         first.run("SELECT 1")
         assert [(row, weight) for _, row, weight in changes.poll()] == [
             ((1, 2, 6), -1),

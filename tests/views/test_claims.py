@@ -46,7 +46,7 @@ def additions(store: Store, held: Claim) -> list[claim.Addition]:
         unit = Unit(held.group, held.group, held.start, members(reader, held.group))
         return [
             one
-            for batch in work_out(store.db.keeper, store.db.log, reader, [unit])
+            for batch in work_out(store.db.views.keeper, store.db.log, reader, [unit])
             for one in batch.additions
         ]
 
@@ -60,17 +60,17 @@ def test_another_maintainer_takes_over_and_hands_back_without_a_gap(store: Store
     insert(store, 1, 2)
     held = claim.take(store.db.commits, group(store), "spark")
     insert(store, 3, 4)
-    at = store.db.watermark(store.view("totals"))
+    at = store.db.views.watermark(store.view("totals"))
     held = claim.renew(store.db.commits, held)
     assert (held.start, held.end) == (at, store.db.position)
     held = claim.advance(store.db.commits, held, additions(store, held))
-    assert store.db.watermark(store.view("totals")) == store.db.position
+    assert store.db.views.watermark(store.view("totals")) == store.db.position
     insert(store, 5)
     held = claim.renew(store.db.commits, held)
     held = claim.advance(store.db.commits, held, additions(store, held))
     claim.release(store.db.commits, held)
     insert(store, 6)
-    until(lambda: store.db.watermark(store.view("pairs")) == store.db.position)
+    until(lambda: store.db.views.watermark(store.view("pairs")) == store.db.position)
     assert set(store.verified().values()) == {True}
     assert store.run("SELECT * FROM totals ORDER BY g") == [(0, 3, 12), (1, 3, 9)]
 
@@ -78,8 +78,8 @@ def test_another_maintainer_takes_over_and_hands_back_without_a_gap(store: Store
 def test_the_worker_leaves_a_claimed_group_alone(store: Store) -> None:
     held = claim.take(store.db.commits, group(store), "spark")
     insert(store, 1)
-    store.db.deferred.step([held.group])
-    assert store.db.watermark(store.view("totals")) == held.start
+    store.db.views.deferred.step([held.group])
+    assert store.db.views.watermark(store.view("totals")) == held.start
     with pytest.raises(Unavailable) as found:
         store.run("REFRESH MATERIALIZED VIEW totals")
     assert found.value.sqlstate == "55006"
@@ -145,10 +145,10 @@ def test_a_view_made_while_the_group_is_claimed_is_kept_by_the_worker(store: Sto
     held = claim.take(store.db.commits, group(store), "spark")
     store.run(f"CREATE MATERIALIZED VIEW more WITH (maintenance = 'deferred') AS {TOTALS}")
     insert(store, 1)
-    until(lambda: store.db.watermark(store.view("more")) == store.db.position)
-    assert store.db.watermark(store.view("totals")) == held.start
+    until(lambda: store.db.views.watermark(store.view("more")) == store.db.position)
+    assert store.db.views.watermark(store.view("totals")) == held.start
     claim.release(store.db.commits, claim.renew(store.db.commits, held))
-    until(lambda: store.db.watermark(store.view("totals")) == store.db.position)
+    until(lambda: store.db.views.watermark(store.view("totals")) == store.db.position)
     assert set(store.verified().values()) == {True}
 
 
@@ -158,13 +158,13 @@ def test_a_claim_that_does_not_move_is_taken_away(store: Store) -> None:
     now = [0.0]
     db = store.db
     driver = Deferred(
-        db.commits, db.log, db.keeper, db.visibility, db.view_errors, clock=lambda: now[0]
+        db.commits, db.log, db.views.keeper, db.visibility, db.views.errors, clock=lambda: now[0]
     )
     driver.step([held.group])
-    assert db.watermark(store.view("totals")) == held.start
+    assert db.views.watermark(store.view("totals")) == held.start
     now[0] += CLAIM_EXPIRY_S + 1
     driver.step([held.group])
-    assert db.watermark(store.view("totals")) == db.position
+    assert db.views.watermark(store.view("totals")) == db.position
     with pytest.raises(Unavailable):
         claim.advance(db.commits, held, [])
     assert set(store.verified().values()) == {True}

@@ -12,6 +12,7 @@ import pytest
 from belvedere import failpoints
 from belvedere.errors import InvalidInput, Retry, Unavailable
 from belvedere.session.session import Session
+from belvedere.views.batch_backfill import BatchAtomicBackfill
 from tests.mutations.registry import mutated
 from tests.views.sql import Store, opened, rows_of
 
@@ -148,7 +149,7 @@ def test_verify_and_repair_find_nothing_wrong_beside_running_writers(seed: int) 
         while crowd.busy:
             for name in names[:: 1 + len(names) // 4]:
                 assert store.run(f"VERIFY MATERIALIZED VIEW {name}")[0][-1] is True, name
-                assert store.db.repair(store.view(name)) == 0, name
+                assert store.db.views.repair(store.view(name)) == 0, name
             names = names[1:] + names[:1]
         crowd.join()
         assert set(store.verified().values()) == {True}
@@ -193,8 +194,9 @@ def make_with_a_write_between(store: Store) -> None:
         ["INSERT INTO children VALUES (2, 1, 3)", "DELETE FROM children WHERE id = 1"],
         ["INSERT INTO children VALUES (3, 1, 1)"],
     ]
-    db, deferred = store.db, store.db.deferred
-    backfill, refresh = db._backfill, deferred.refresh
+    filling, deferred = store.db.views.backfills.store, store.db.views.deferred
+    assert isinstance(filling, BatchAtomicBackfill)
+    backfill, refresh = filling.backfill_views, deferred.refresh
 
     def slow_backfill(views: object, reader: object, build: object) -> None:
         for statement in steps[0]:
@@ -207,8 +209,10 @@ def make_with_a_write_between(store: Store) -> None:
             other.execute(statement)
         return reached
 
-    db._backfill, deferred.refresh = slow_backfill, slow_refresh  # type: ignore[method-assign]
+    filling.backfill_views = slow_backfill  # type: ignore[method-assign]
+    deferred.refresh = slow_refresh  # type: ignore[method-assign]
     try:
         store.run(f"CREATE MATERIALIZED VIEW totals AS {DEFINITIONS['totals']}")
     finally:
-        db._backfill, deferred.refresh = backfill, refresh  # type: ignore[method-assign]
+        filling.backfill_views = backfill  # type: ignore[method-assign]
+        deferred.refresh = refresh  # type: ignore[method-assign]

@@ -51,8 +51,8 @@ def check(path: Path, acknowledged: Path) -> None:
             text = TEXTS["totals" if view.name in OTHERS else view.name.removesuffix("_later")]
             expected = Counter(store.run(text))
             assert Counter(store.run(f"SELECT * FROM {view.name}")) == expected, view.name
-        for view in store.db.deferred_views():
-            store.db.catch_up(view)
+        for view in store.db.views.deferred_views():
+            store.db.views.catch_up(view)
         assert set(store.verified().values()) <= {True}
         for name in ("kept", "kept_now"):
             if store.db.catalog.find(name) is not None:

@@ -28,7 +28,7 @@ def _made(store: Store, columns: str) -> None:
 
 
 def _step(store: Store) -> None:
-    driver = store.db.deferred
+    driver = store.db.views.deferred
     driver.step(list(driver.schedules()))
 
 

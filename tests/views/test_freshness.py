@@ -33,7 +33,7 @@ def clock() -> Clock:
 def store(clock: Clock) -> Iterator[Store]:
     """A view that moves only when it is told, and time that moves only when it is told."""
     with opened() as made:
-        made.db.deferred.clock = clock
+        made.db.views.deferred.clock = clock
         made.run(
             "CREATE TABLE t (id int PRIMARY KEY, g int, v int)", "INSERT INTO t VALUES (1, 1, 1)"
         )
@@ -210,7 +210,7 @@ def test_a_view_far_behind_a_small_table_is_bypassed(
     session = store.session()
     line, _ = explained(session, "SELECT * FROM totals", "latest")
     assert line.startswith("deferred totals: bypass (2")
-    monkeypatch.setattr(store.db, "with_pending", None)
+    monkeypatch.setattr(store.db.views, "with_pending", None)
     assert rows_of(session, "SELECT * FROM totals", "latest") == [(1, 1, 1)]
     filtered = "SELECT c FROM totals WHERE g = 1 AND s < 5"
     assert rows_of(session, filtered, "latest") == [(1,)]
@@ -229,7 +229,7 @@ def test_a_view_the_worker_is_at_is_waited_for(
     monkeypatch.setattr(reading, "STATEMENT_S", 100.0)
     for number in range(10, 20):
         store.run(f"INSERT INTO t VALUES ({number}, 1, 1)")
-    deferred, group = store.db.deferred, store.view("totals").group
+    deferred, group = store.db.views.deferred, store.view("totals").group
     monkeypatch.setattr(deferred, "seconds_left", lambda g: 30.0 if g == group else None)
     monkeypatch.setattr(reading, "CHANGE_S", 60.0)
     session, waits = store.session(), threading.Event()

@@ -50,7 +50,7 @@ def until(condition: Callable[[], bool]) -> None:
 def settled(store: Store) -> bool:
     """Whether every deferred view moves with its group."""
     with store.db.begin() as reader:
-        views = store.db.deferred_views()
+        views = store.db.views.deferred_views()
         return all(view in members(reader, view.group) for view in views)
 
 
@@ -65,12 +65,12 @@ def test_views_of_one_schedule_have_one_watermark(store: Store) -> None:
     for number in range(5):
         deferred(store, f"v{number}", TOTALS)
     until(lambda: settled(store))
-    groups = {view.group for view in store.db.deferred_views()}
+    groups = {view.group for view in store.db.views.deferred_views()}
     assert len(groups) == 1
     with store.db.begin() as reader:
         assert len(marks(reader)) == 1
     store.run("INSERT INTO t VALUES (4, 'b', 4)", "REFRESH MATERIALIZED VIEW v0")
-    positions = {store.db.watermark(view) for view in store.db.deferred_views()}
+    positions = {store.db.views.watermark(view) for view in store.db.views.deferred_views()}
     assert len(positions) == 1
     assert set(store.verified().values()) == {True}
 
@@ -80,7 +80,7 @@ def test_another_schedule_is_another_group(store: Store) -> None:
     deferred(store, "loose", TOTALS, ", max_lag = '500 ms'")
     deferred(store, "also_loose", TOTALS, ", max_lag = '0.5 s'")
     deferred(store, "hourly", TOTALS, ", refresh_every = '1 h'")
-    groups = {view.name: view.group for view in store.db.deferred_views()}
+    groups = {view.name: view.group for view in store.db.views.deferred_views()}
     assert groups["loose"] == groups["also_loose"]
     assert len(set(groups.values())) == 3
 
@@ -88,10 +88,10 @@ def test_another_schedule_is_another_group(store: Store) -> None:
 def test_a_group_with_a_period_moves_only_then_or_when_told(store: Store) -> None:
     deferred(store, "hourly", TOTALS, ", refresh_every = '1 h'")
     deferred(store, "close", TOTALS)
-    before = store.db.watermark(store.view("hourly"))
+    before = store.db.views.watermark(store.view("hourly"))
     store.run("INSERT INTO t VALUES (4, 'b', 4)")
-    until(lambda: store.db.watermark(store.view("close")) == store.db.position)
-    assert store.db.watermark(store.view("hourly")) == before
+    until(lambda: store.db.views.watermark(store.view("close")) == store.db.position)
+    assert store.db.views.watermark(store.view("hourly")) == before
     assert ("b", 1, 4) in store.run("SELECT * FROM hourly")
     assert ("b", 1, 4) not in rows_of(store.session(), "SELECT * FROM hourly", "any")
     store.run("REFRESH MATERIALIZED VIEW hourly")
@@ -105,7 +105,7 @@ def test_a_hundred_views_share_one_read_of_the_log(
     for number in range(100):
         deferred(store, f"v{number}", TOTALS, ", refresh_every = '1 h'")
     group = store.view("v0").group
-    store.db.deferred.step([group])
+    store.db.views.deferred.step([group])
     for number in range(10, 20):
         store.run(f"INSERT INTO t VALUES ({number}, 'n', 1)")
     decoded: list[bytes] = []
@@ -115,9 +115,11 @@ def test_a_hundred_views_share_one_read_of_the_log(
         return single_change(data)
 
     monkeypatch.setattr(window, "single_change", counted)
-    store.db.deferred.step([group])
+    store.db.views.deferred.step([group])
     assert len(decoded) == len(set(decoded)) == 10
-    assert {store.db.watermark(view) for view in store.db.deferred_views()} == {store.db.position}
+    assert {store.db.views.watermark(view) for view in store.db.views.deferred_views()} == {
+        store.db.position
+    }
 
 
 def test_the_last_view_takes_the_watermark_with_it(store: Store) -> None:
@@ -138,25 +140,25 @@ def test_a_failing_view_does_not_stop_its_group(store: Store) -> None:
     deferred(store, "bad", QUOTIENTS)
     deferred(store, "good", TOTALS)
     store.run("INSERT INTO t VALUES (4, 'b', 0)")
-    until(lambda: store.db.watermark(store.view("good")) == store.db.position)
-    until(lambda: store.view("bad").id in store.db.view_errors)
-    assert store.db.watermark(store.view("bad")) < store.db.position
+    until(lambda: store.db.views.watermark(store.view("good")) == store.db.position)
+    until(lambda: store.view("bad").id in store.db.views.errors)
+    assert store.db.views.watermark(store.view("bad")) < store.db.position
     with pytest.raises(Error) as found:
         store.run("SELECT * FROM bad")
     assert found.value.sqlstate == "22012"
     (shown,) = store.run("SELECT error FROM belvedere.views WHERE name = 'bad'")
     assert "division by zero" in shown[0]
     store.run("INSERT INTO t VALUES (5, 'b', 5)")
-    until(lambda: store.db.watermark(store.view("good")) == store.db.position)
+    until(lambda: store.db.views.watermark(store.view("good")) == store.db.position)
 
 
 def test_a_view_that_failed_comes_back_when_the_row_is_gone(store: Store) -> None:
     deferred(store, "bad", QUOTIENTS)
     deferred(store, "good", TOTALS)
     store.run("INSERT INTO t VALUES (4, 'b', 0)")
-    until(lambda: store.view("bad").id in store.db.view_errors)
+    until(lambda: store.view("bad").id in store.db.views.errors)
     store.run("DELETE FROM t WHERE id = 4")
-    until(lambda: not store.db.view_errors and settled(store))
+    until(lambda: not store.db.views.errors and settled(store))
     store.run("INSERT INTO t VALUES (5, 'b', 5)")
     assert (5, 2) in store.run("SELECT * FROM bad")
     assert set(store.verified().values()) == {True}
@@ -182,7 +184,7 @@ def test_a_slow_view_does_not_hold_up_its_group(
             assert let_go.wait(DEADLINE_S)
         writes(self, changes, reader, writer, **more)
 
-    store.db.deferred.put_aside(slow)
+    store.db.views.deferred.put_aside(slow)
     monkeypatch.setattr(Maintainer, "writes", held)
     store.run("INSERT INTO t VALUES (4, 'b', 4)")
     assert stuck.wait(DEADLINE_S)
@@ -197,7 +199,7 @@ def test_a_slow_view_does_not_hold_up_its_group(
     def comes_back() -> bool:
         """With the next changes, which it is quick with."""
         store.run(f"INSERT INTO t VALUES ({next(numbers)}, 'c', 1)")
-        return not store.db.deferred.slow and settled(store)
+        return not store.db.views.deferred.slow and settled(store)
 
     until(comes_back)
     assert set(store.verified().values()) == {True}
@@ -217,19 +219,19 @@ def test_a_view_that_takes_most_of_a_long_batch_is_put_aside(
     for name in ("a", "b"):
         deferred(store, name, TOTALS, ", refresh_every = '1 h'")
     group = store.view("a").group
-    store.db.deferred.step([group])
+    store.db.views.deferred.step([group])
     store.run("INSERT INTO t VALUES (4, 'b', 4)")
-    store.db.deferred.step([group])
-    assert len(store.db.deferred.slow) == 1  # one of the two took more than the other
+    store.db.views.deferred.step([group])
+    assert len(store.db.views.deferred.slow) == 1  # one of the two took more than the other
     store.run("INSERT INTO t VALUES (5, 'b', 5)")
-    store.db.deferred.step([group])
-    store.db.deferred.step_slow()
+    store.db.views.deferred.step([group])
+    store.db.views.deferred.step_slow()
     assert set(store.verified().values()) == {True}
     monkeypatch.setattr(driver, "SLOW_S", DEADLINE_S)
     store.run("INSERT INTO t VALUES (6, 'b', 5)")
-    store.db.deferred.step_slow()
-    assert not store.db.deferred.slow
-    store.db.deferred.step([group])
+    store.db.views.deferred.step_slow()
+    assert not store.db.views.deferred.slow
+    store.db.views.deferred.step([group])
     assert settled(store)
     assert set(store.verified().values()) == {True}
 
@@ -275,7 +277,7 @@ def test_a_view_joins_a_group_that_is_elsewhere(store: Store) -> None:
         assert watermark(reader, view.id) is not None
     store.run("INSERT INTO t VALUES (5, 'b', 5)")
     assert ("b", 2, 9) in store.run("SELECT * FROM v")
-    store.db.deferred.step([view.group])
+    store.db.views.deferred.step([view.group])
     assert settled(store)
     assert set(store.verified().values()) == {True}
 
@@ -302,10 +304,10 @@ def test_what_cannot_be_a_schedule_is_refused(store: Store, options: str) -> Non
 def test_the_share_of_maintenance_is_a_setting_of_the_store(store: Store) -> None:
     store.run("SET maintenance_share = 0.25")
     deferred(store, "v", TOTALS)
-    assert store.db.maintenance_share == 0.25
+    assert store.db.views.maintenance_share == 0.25
     store.run("INSERT INTO t VALUES (4, 'b', 4)")
-    until(lambda: store.db.watermark(store.view("v")) == store.db.position)
+    until(lambda: store.db.views.watermark(store.view("v")) == store.db.position)
     store.run("RESET maintenance_share")
-    assert store.db.maintenance_share == 1.0
+    assert store.db.views.maintenance_share == 1.0
     with pytest.raises(InvalidInput):
         store.run("SET maintenance_share = 0")

@@ -11,10 +11,10 @@ from unittest import mock
 import pytest
 
 from belvedere.codec import keyspace
-from belvedere.database import Database
 from belvedere.errors import Retry
 from belvedere.session.session import Session
 from belvedere.txn.locks import LockTable
+from belvedere.views.host import ViewService
 from tests.views.sql import Store, opened, rows_of
 
 TABLES = (
@@ -143,7 +143,7 @@ DEFINITIONS = (
 @pytest.mark.slow
 def test_the_state_is_the_same_however_the_log_is_cut(rng: random.Random) -> None:
     """By every transaction, by seven, all at once, and immediate: the same bytes."""
-    with mock.patch.object(Database, "_start_worker", return_value=None), opened() as store:
+    with mock.patch.object(ViewService, "start_worker", return_value=None), opened() as store:
         store.run(*TABLES)
         for number, text in enumerate(DEFINITIONS):
             store.run(f"CREATE MATERIALIZED VIEW now{number} AS {text}")
@@ -180,7 +180,7 @@ def change(rng: random.Random) -> str:
 
 def catch_up(store: Store, size: int) -> None:
     for number in range(len(DEFINITIONS)):
-        store.db.catch_up(store.view(f"by{size}_{number}"))
+        store.db.views.catch_up(store.view(f"by{size}_{number}"))
 
 
 def state(store: Store, name: str) -> list[tuple[bytes, bytes]]:

@@ -62,8 +62,8 @@ def open_shop(path: Path | str) -> Database:
 def make_views(db: Database) -> None:
     for name, plan in PLANS.items():
         columns = [f"c{number}" for number in range(len(plan(db.catalog).fields))]
-        db.create_view(f"{name}_now", name, columns=columns)
-        db.create_view(f"{name}_later", name, Maintenance.DEFERRED, columns=columns)
+        db.views.create_view(f"{name}_now", name, columns=columns)
+        db.views.create_view(f"{name}_later", name, Maintenance.DEFERRED, columns=columns)
 
 
 def check_views(db: Database, reader: Reader, *, deferred: bool) -> None:
@@ -74,7 +74,7 @@ def check_views(db: Database, reader: Reader, *, deferred: bool) -> None:
         expected = bag(catalog, plan(catalog), reader)
         for suffix in ("now", "later") if deferred else ("now",):
             view = catalog.expect(View, f"{name}_{suffix}")
-            found = bag(catalog, db.keeper.reading(catalog, view), reader)
+            found = bag(catalog, db.views.keeper.reading(catalog, view), reader)
             assert found == expected, (name, suffix, reader.position)
 
 
@@ -112,8 +112,8 @@ def random_history(rng: random.Random, db: Database, transactions: int) -> None:
         else:
             txn.commit()
         if number % 5 == 0:
-            for view in db.deferred_views():
-                db.catch_up(view)
+            for view in db.views.deferred_views():
+                db.views.catch_up(view)
             with db.begin() as reader:
                 check_views(db, reader, deferred=True)
 
@@ -150,13 +150,15 @@ def test_immediate_and_deferred_agree_also_where_order_shows(rng: random.Random)
     with open_shop(":memory:") as db:
         make_views(db)
         random_history(rng, db, 40)
-        for view in db.deferred_views():
-            db.catch_up(view)
+        for view in db.views.deferred_views():
+            db.views.catch_up(view)
         catalog = db.catalog
         with db.begin() as reader:
             for name in UNORDERED:
                 now, later = (
-                    bag(catalog, db.keeper.reading(catalog, catalog.expect(View, one)), reader)
+                    bag(
+                        catalog, db.views.keeper.reading(catalog, catalog.expect(View, one)), reader
+                    )
                     for one in (f"{name}_now", f"{name}_later")
                 )
                 assert now == later, name
@@ -175,17 +177,17 @@ def test_applying_a_batch_twice_would_be_noticed() -> None:
 
 def apply_twice(db: Database) -> None:
     """Two drivers that saw the same watermark: the second must find that it moved."""
-    view_id = db.create_view("later", "per_customer", Maintenance.DEFERRED)
+    view_id = db.views.create_view("later", "per_customer", Maintenance.DEFERRED)
     view = db.catalog.expect(View, "later")
     assert view.id == view_id
-    start = db.watermark(view)
+    start = db.views.watermark(view)
     db.run(lambda txn: rows.insert(txn, db.table("orders"), (1, 1, Decimal("1.00"))))
-    db.catch_up(view)
+    db.views.catch_up(view)
     with db.begin() as reader:
         unit = Unit(view.group, view.group, start, (view,))
-        (batch,) = work_out(db.keeper, db.log, reader, [unit])
+        (batch,) = work_out(db.views.keeper, db.log, reader, [unit])
     apply_batch(db.commits, batch)
     with db.begin() as reader:
         expected = bag(db.catalog, PLANS["per_customer"](db.catalog), reader)
-        found = bag(db.catalog, db.keeper.reading(db.catalog, view), reader)
+        found = bag(db.catalog, db.views.keeper.reading(db.catalog, view), reader)
         assert found == expected

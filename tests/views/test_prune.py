@@ -12,6 +12,7 @@ import pytest
 
 from belvedere.kv.memory import MemoryStore
 from belvedere.views import operators
+from belvedere.views.host import ViewService
 from tests.views.sql import Store, opened, rows_of
 
 TABLES = (
@@ -100,7 +101,7 @@ def test_a_constraint_added_later_does_not_hide_what_the_log_has() -> None:
             "CREATE TABLE children (id int PRIMARY KEY, parent int)",
             "INSERT INTO children VALUES (1, 1)",
         )
-        with mock.patch.object(type(store.db), "_start_worker", return_value=None):
+        with mock.patch.object(ViewService, "start_worker", return_value=None):
             store.run(
                 "CREATE MATERIALIZED VIEW d WITH (maintenance = 'deferred') AS"
                 " SELECT c.id, p.name FROM children c JOIN parents p ON c.parent = p.id",

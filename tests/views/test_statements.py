@@ -242,7 +242,7 @@ def test_an_error_in_a_deferred_view_is_its_readers_until_the_row_is_gone(store:
     store.run("DELETE FROM t WHERE id = 4")
     store.run("REFRESH MATERIALIZED VIEW bad")
     assert len(store.run("SELECT * FROM bad")) == 3
-    assert not store.db.view_errors
+    assert not store.db.views.errors
 
 
 def test_an_error_above_the_groups_is_the_readers(store: Store) -> None:

@@ -37,8 +37,8 @@ def made(store: Store, maintenance: str, names: Iterable[str] = ("totals",)) -> 
 
 
 def refreshed(store: Store) -> None:
-    for view in store.db.deferred_views():
-        store.db.catch_up(view)
+    for view in store.db.views.deferred_views():
+        store.db.views.catch_up(view)
 
 
 def plain(changes: Iterable[ViewChange]) -> list[tuple[object, int]]:
@@ -80,7 +80,7 @@ def test_the_view_then_is_the_view_now_less_its_changes(
             change(rng, store)
             if number % 5 == 0:
                 refreshed(store)
-                at = store.db.watermark(store.view(name))
+                at = store.db.views.watermark(store.view(name))
                 seen.append((at, Counter(store.run(f"SELECT * FROM {name}"))))
         refreshed(store)
         now = Counter(store.run(f"SELECT * FROM {name}"))
@@ -112,7 +112,7 @@ def test_a_position_that_is_forgotten_is_refused() -> None:
         old = subscribe(store.session(), "totals", timeout_s=0)
         for number in range(10, 20):
             store.run(f"INSERT INTO t VALUES ({number}, 1, 1)")
-        store.db.trim_streams()
+        store.db.views.trim_streams()
         with pytest.raises(InvalidInput) as found:
             list(old)
         assert found.value.facts["first"] == store.db.position - 3

@@ -10,7 +10,6 @@ import pytest
 
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
-from belvedere.session.shared import Shared
 from belvedere.session.subscription import subscribe
 from belvedere.views import costs, sizes, tiers
 from belvedere.views.additions import Recorder, state_rows
@@ -117,7 +116,7 @@ def test_every_tier_keeps_the_same_state(tier: str, seed: int) -> None:
         with store.db.begin() as reader:
             for name in ALL:
                 view = store.view(name)
-                maintainer = store.db.keeper.maintainer(reader.catalog, view)
+                maintainer = store.db.views.keeper.maintainer(reader.catalog, view)
                 recorded = _filled(store, name)
                 assert stored_state(reader, view) == recorded, f"seed {seed}: {name}"
                 if tier != "python" and name not in PYTHON:
@@ -128,7 +127,7 @@ def _filled(store: Store, name: str) -> dict[bytes, tuple[int, ...]]:
     """The state that Python makes of the tables."""
     with store.db.begin() as reader:
         recorder = Recorder()
-        store.db.keeper.maintainer(reader.catalog, store.view(name)).fill(reader, recorder)
+        store.db.views.keeper.maintainer(reader.catalog, store.view(name)).fill(reader, recorder)
         return {key: amounts for key, _, amounts in recorder.additions}
 
 
@@ -201,7 +200,7 @@ def test_a_batch_that_is_large_and_yet_small_beside_its_table_is_added_up_by_duc
         made(store, {"sums": ALL["sums"]})
         large(store, 4 * FEW)
         store.run("REFRESH MATERIALIZED VIEW sums")
-        of_store = store.db.keeper.tiers.sizes
+        of_store = store.db.views.keeper.tiers.sizes
         known = of_store.count
         assert known(store.db.table("t").table.id) == 4 * FEW
         of_store.count = lambda relation: 1000 * known(relation)
@@ -216,7 +215,7 @@ def test_a_table_of_too_many_rows_is_not_read_for_a_batch(small: None) -> None:
     with opened() as store:
         made(store, {name: ALL[name] for name in ("sums", "ends")})
         large(store, 4 * FEW)
-        store.db.keeper.tiers.sizes.count = lambda relation: tiers.ROWS_MAX + 1
+        store.db.views.keeper.tiers.sizes.count = lambda relation: tiers.ROWS_MAX + 1
         for name, way in (("sums", "duckdb"), ("ends", "python")):
             store.run(f"REFRESH MATERIALIZED VIEW {name}")
             assert last_batch(store, name).startswith(f"{way}: ")
@@ -268,7 +267,7 @@ def test_a_way_that_was_slower_than_expected_is_left_for_another(small: None) ->
         large(store, 4 * FEW)
         store.run("REFRESH MATERIALIZED VIEW sums")
         assert last_batch(store, "sums").startswith("refill: at least")
-        known = store.db.keeper.tiers.costs
+        known = store.db.views.keeper.tiers.costs
         known._factors[store.view("sums").id, Way.REFILL] = 1e6
         store.run(f"UPDATE t SET v = v + 1 WHERE id <= {4 * FEW}")
         store.run("REFRESH MATERIALIZED VIEW sums")
@@ -285,7 +284,7 @@ def test_every_way_that_a_batch_goes_is_measured(monkeypatch: pytest.MonkeyPatch
     with opened() as store:
         made(store, {"sums": ALL["sums"]})
         large(store, 3)
-        known = store.db.keeper.tiers.costs
+        known = store.db.views.keeper.tiers.costs
         for way in Way:
             store.run(f"SET maintenance_tier = {way}", "UPDATE t SET v = v + 1")
             store.run("REFRESH MATERIALIZED VIEW sums")
@@ -317,12 +316,12 @@ def test_a_batch_that_was_worked_out_twice_is_written_once(way: Way) -> None:
         try:
             made(store, {"sums": ALL["sums"]})
             store.run("INSERT INTO t VALUES (1, 1, 5, 1, NULL, 0)")
-            db.keeper.tiers.wanted = way
+            db.views.keeper.tiers.wanted = way
             with db.begin() as reader:
                 unit = unit_of(reader, store.view("sums"))
                 assert unit is not None
-                batches = [*work_out(db.keeper, db.log, reader, [unit])]
-                again = [*work_out(db.keeper, db.log, reader, [unit])]
+                batches = [*work_out(db.views.keeper, db.log, reader, [unit])]
+                again = [*work_out(db.views.keeper, db.log, reader, [unit])]
                 assert batches[0].rows == state_rows(reader, batches[0].additions)
             assert [one.choices[store.view("sums").id].way for one in batches] == [way]
             assert [apply_batch(db.commits, one) for one in batches + again] == [
@@ -331,12 +330,12 @@ def test_a_batch_that_was_worked_out_twice_is_written_once(way: Way) -> None:
             ]
             assert store.run("SELECT g, n FROM sums") == [(1, 1)]
         finally:
-            store.shared.close()
+            store.db.close_sessions()
 
 
 def _attach(store: Store, db: Database) -> None:
     store.db = db
-    store.shared = Shared(store.db)
+    store.shared = store.db.open_sessions()
     store._first = store.session()
 
 
@@ -346,7 +345,7 @@ def test_subscribers_see_the_difference_that_a_refill_makes() -> None:
         store.run("ALTER MATERIALIZED VIEW sums SET (keep_changes = '1000')")
         store.run("INSERT INTO t VALUES (1, 1, 5, 1, NULL, 0), (2, 2, 0, 1, NULL, 0)")
         store.run("REFRESH MATERIALIZED VIEW sums", "SET maintenance_tier = refill")
-        at = store.db.watermark(store.view("sums"))
+        at = store.db.views.watermark(store.view("sums"))
         store.run("DELETE FROM t WHERE id = 1", "UPDATE t SET v = 9 WHERE id = 2")
         store.run("REFRESH MATERIALIZED VIEW sums")
         changes = subscribe(store.session(), "sums", at, timeout_s=0.0)
@@ -355,7 +354,7 @@ def test_subscribers_see_the_difference_that_a_refill_makes() -> None:
 
 def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
     with opened() as store:
-        known, order = store.db.keeper.tiers, []
+        known, order = store.db.views.keeper.tiers, []
         begun, ended = threading.Event(), threading.Event()
 
         def use() -> None:
@@ -366,7 +365,7 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
                 order.append("used")
 
         def close() -> None:
-            store.shared.close()
+            store.db.close_sessions()
             order.append("closed")
 
         threads = [threading.Thread(target=one) for one in (use, close)]
@@ -379,6 +378,17 @@ def test_closing_waits_for_a_batch_that_duckdb_works_out() -> None:
         assert order == ["used", "closed"]
         with known._using() as engine:
             assert engine is None
+
+
+def test_closing_the_database_closes_what_its_sessions_share() -> None:
+    with opened() as store:
+        store.run("SET tier = duckdb", "SELECT count(*) FROM generate_series(1, 5)")
+        engine, tiers = store.shared.engine, store.db.views.keeper.tiers
+        assert tiers.engine is engine
+        assert engine._connection is not None
+        store.db.close()
+        assert tiers.engine is None
+        assert engine._connection is None
 
 
 @pytest.mark.parametrize(

@@ -294,7 +294,7 @@ def _spiked(
         key = (number * 7_919 + seed) % rows
         _write(connection, key, number % 250)
         if number % SAMPLE_EVERY == 0:
-            backlog = float(max(db.position - db.watermark(view), 0))
+            backlog = float(max(db.position - db.views.watermark(view), 0))
             points.append((time.perf_counter() - start, backlog))
 
     for phase, rate in SPIKE:

@@ -120,7 +120,7 @@ def commit_to_visible(
 
     def watch() -> None:
         while not ended.wait(0.0005):
-            reached = db.watermark(view)
+            reached = db.views.watermark(view)
             if not seen or reached > seen[-1][0]:
                 seen.append((reached, time.perf_counter()))
 
@@ -182,7 +182,8 @@ def many_views(directory: Path, scale: float, seed: int, report: Report) -> None
             taken = seconds(partial(_write, connection, keys))
             behind = seconds(partial(follow, connection, *names))
             size = sum(
-                database(connection).stored_size(view_of(connection, name))[1] for name in names
+                database(connection).views.stored_size(view_of(connection, name))[1]
+                for name in names
             )
         rates.append((float(count), writes / taken))
         lag.append((float(count), behind))

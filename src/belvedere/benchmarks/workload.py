@@ -166,7 +166,7 @@ def follow(connection: Connection, *names: str) -> None:
     db = database(connection)
     goal, end = db.position, time.monotonic() + FOLLOW_SECONDS_MAX
     for name in names:
-        while db.watermark(view_of(connection, name)) < goal:
+        while db.views.watermark(view_of(connection, name)) < goal:
             if time.monotonic() > end:
                 raise TimeoutError(f"view {name} does not follow")
             time.sleep(0.001)

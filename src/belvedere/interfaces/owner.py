@@ -39,6 +39,8 @@ PEER_TIMEOUT_S = 3600.0
 LOOK_S = 30.0
 """How often to look for what peers have left behind."""
 STAGING = "staging"
+WORK_DIRECTORY = "pipeline"
+"""Where jobs that fill views have their directories."""
 JOBS_REMEMBERED = 1_000
 
 
@@ -47,7 +49,8 @@ class Owner:
 
     def __init__(self, database: Database, shared: Shared, directory: Path) -> None:
         jobs: deque[str] = deque(maxlen=JOBS_REMEMBERED)
-        self._serving = Serving(database, shared, directory, Leases(database), jobs)
+        backfill = database.views.open_external(directory / WORK_DIRECTORY)
+        self._serving = Serving(database, shared, directory, Leases(database), jobs, backfill)
         shutil.rmtree(directory / STAGING, ignore_errors=True)  # parts of jobs that are no more
         self._path = directory / SOCKET_FILE
         self._path.unlink(missing_ok=True)

@@ -14,14 +14,10 @@ from pathlib import Path
 from weakref import WeakKeyDictionary
 
 from belvedere.config import Config, Durability
-from belvedere.database import MEMORY, Database
+from belvedere.database import MEMORY, Database, open_sql_database
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.interfaces.owner import Owner
-from belvedere.session import replacing
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.session import Session
 from belvedere.session.shared import Shared
-from belvedere.session.views import bind_definition
 
 
 @dataclass(slots=True)
@@ -37,13 +33,12 @@ class OpenStore:
     def close(self) -> None:
         if self.owner is not None:
             self.owner.close()
-        self.shared.close()
         self.database.close()
 
 
 _mutex = threading.Lock()
 _open: dict[str, OpenStore] = {}
-_in_memory: WeakKeyDictionary[Shared, int] = WeakKeyDictionary()
+_in_memory: WeakKeyDictionary[Database, int] = WeakKeyDictionary()
 """Those that somebody has, be it a thread of their own; and in which process they were opened."""
 
 
@@ -58,7 +53,7 @@ def acquire(
         store = _opened(url, Config(durability=wanted), create, accept_data_loss, memory_limit_mb)
         store.users = 1
         with _mutex:
-            _in_memory[store.shared] = store.process
+            _in_memory[store.database] = store.process
         return store
     path = str(Path(url).resolve())
     with _mutex:
@@ -85,7 +80,7 @@ def release(store: OpenStore) -> None:
             return
         if _open.get(store.path) is store:
             del _open[store.path]
-        _in_memory.pop(store.shared, None)
+        _in_memory.pop(store.database, None)
         store.close()
 
 
@@ -93,11 +88,9 @@ def release(store: OpenStore) -> None:
 def _close_all() -> None:
     """At the end of the process; not at that of one forked from it."""
     with _mutex, ExitStack() as stack:
-        for shared, process in list(_in_memory.items()):
+        for database, process in list(_in_memory.items()):
             if process == os.getpid():
-                assert isinstance(shared.host, Database)
-                stack.callback(shared.host.close)
-                stack.callback(shared.close)
+                stack.callback(database.close)
         for store in _open.values():
             if store.process == os.getpid():
                 stack.callback(store.close)
@@ -108,16 +101,13 @@ def _close_all() -> None:
 def _opened(
     path: str, config: Config, create: bool, accept_data_loss: bool, memory_limit_mb: int
 ) -> OpenStore:
-    database = Database.open(
+    database, shared = open_sql_database(
         path,
         config,
         create=create,
         accept_data_loss=accept_data_loss,
-        compile_expression=compile_table_expression,
-        bind=bind_definition,
+        memory_limit_mb=memory_limit_mb,
     )
-    shared = Shared(database, memory_limit_mb)
-    replacing.go_on(Session(shared))
     owner = None if path == MEMORY else Owner(database, shared, Path(path))
     return OpenStore(path, database, shared, config.durability, owner, os.getpid())
 

@@ -39,7 +39,7 @@ def create(session: Session, statement: d.CreateIndex) -> Result:
     slots = {column.name: column.slot for column in table.columns if not column.dropped}
     listed = ", ".join(map(quoted, columns))
     session.transactions.rollback()
-    session.host.create_view(
+    session.host.views.create_view(
         name,
         f"SELECT {listed} FROM {quoted(schema)}.{quoted(table.name)}",
         maintenance,

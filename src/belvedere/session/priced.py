@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 def view_lines(session: Session, statement: d.MaintainView | d.CreateMaterializedView) -> list[str]:
     """How a view is kept, or would be, and what it makes each write do."""
-    catalog, keeper, name = session.catalog, session.host.keeper, statement.name
+    catalog, keeper, name = session.catalog, session.host.views.keeper, statement.name
     if isinstance(statement, d.CreateMaterializedView):
         options = dict(statement.options)
         maintenance = views.checked_maintenance(options)
@@ -45,7 +45,7 @@ def view_lines(session: Session, statement: d.MaintainView | d.CreateMaterialize
 def _batches(session: Session, catalog: Catalog, view: View) -> Iterator[str]:
     """Who works out the batches of a deferred view, by size; and who did the last one, and why."""
     if view.maintenance is Maintenance.DEFERRED:
-        keeper, upkeep = session.host.keeper, session.host.deferred.of(view)
+        keeper, upkeep = session.host.views.keeper, session.host.views.deferred.of(view)
         yield keeper.tiers.explained(view, keeper.maintainer(catalog, view), session.host.position)
         if upkeep.evaluated is not None:
             yield f"last batch: {upkeep.evaluated}"
@@ -72,7 +72,7 @@ def _helpers(catalog: Catalog, view: View) -> Iterator[str]:
 
 def _costs(session: Session, compiled: Compiled) -> Iterator[str]:
     """The price: indexes and auxiliary views to be made, each table's changes, storage, time."""
-    catalog, keeper = session.catalog, session.host.keeper
+    catalog, keeper = session.catalog, session.host.views.keeper
     wishes = keeper.wishes_of(catalog, compiled)
     for wish in wishes:
         table = catalog.table(wish.relation)
@@ -128,7 +128,7 @@ def _view_line(
     what = "auxiliary view" if view.part else "view"
     if view.maintenance is Maintenance.DEFERRED:
         return f"{what}: {view.name}, deferred: nothing now"
-    compiled = session.host.keeper.compiled(session.catalog, view)
+    compiled = session.host.views.keeper.compiled(session.catalog, view)
     used = slots_of(compiled.tree, table.id)
     if changed is not None and not isinstance(compiled.tree, Whole) and not used & changed:
         return f"{what}: {view.name}, no column of it is set: nothing"

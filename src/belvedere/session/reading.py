@@ -85,7 +85,7 @@ def decide(
         return Decision(Way.READ, behind, {})
     age = None
     if wanted.kind is FreshnessKind.BOUNDED:
-        deferred = session.host.deferred
+        deferred = session.host.views.deferred
         age = deferred.samples.age_at_most(mark, deferred.clock())
         young = age is not None and age * 1e6 <= wanted.bound_us
         if alone and young and session.transactions.caught_up <= mark:
@@ -104,7 +104,7 @@ def _costs(
     marks: dict[int, int],
     position: int,
 ) -> dict[Way, float]:
-    deferred, size_of = session.host.deferred, session.shared.size_of
+    deferred, size_of = session.host.views.deferred, session.shared.size_of
     change_s = sum(deferred.of(view).seconds_per_change or CHANGE_S for view in views)
     pending = max(position - mark for mark in marks.values())
     costs = {Way.CATCH_UP: pending * (RECORD_S + change_s)}
@@ -129,7 +129,7 @@ def ready_to_read(
     if _is_any_of_one(session, entry):
         _require_sound(session, views)
         return entry, transaction
-    session.host.deferred.sample()
+    session.host.views.deferred.sample()
     marks = {view.id: required_position(transaction, view) for view in views}
     any_ = session.freshness.kind is FreshnessKind.ANY
     alone = _is_alone(entry, marks) and (any_ or not transaction.changes)
@@ -147,14 +147,14 @@ def ready_to_read(
         state.caught_up = max(state.caught_up, transaction.position)
     if decision.way is Way.BYPASS and entry.bypass is not None:
         return entry.bypass(session), transaction
-    return entry, session.host.with_pending(transaction, views)
+    return entry, session.host.views.with_pending(transaction, views)
 
 
 def _require_sound(session: Session, views: tuple[View, ...]) -> None:
     """A view that fails on a row has no state that is right: who would read what is stored of it
     is told, until the row is gone."""
     for view in views:
-        error = session.host.view_errors.get(view.id)
+        error = session.host.views.errors.get(view.id)
         if isinstance(error, InvalidInput):
             raise InvalidInput(
                 error.message,
@@ -187,7 +187,7 @@ def wait_if_cheapest(session: Session, entry: Prepared) -> None:
     views = entry.deferred
     if session.freshness.kind is FreshnessKind.ANY:
         return
-    deferred = session.host.deferred
+    deferred = session.host.views.deferred
     seen = deferred.moves
     if not any(deferred.seconds_left(view.group) is not None for view in views):
         return
@@ -224,7 +224,7 @@ def explained(session: Session, entry: Prepared) -> list[str]:
     """How the deferred views of a statement would be read now, with the cost of each way."""
     if not entry.deferred:
         return []
-    session.host.deferred.sample()
+    session.host.views.deferred.sample()
     decision = _now(session, entry)
     if decision is None:
         return []

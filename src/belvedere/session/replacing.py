@@ -106,7 +106,7 @@ def switch(session: Session, statement: d.Alter) -> Result:
     staged = _staged(session, old.name)
 
     def make() -> None:
-        session.host.create_view(
+        session.host.views.create_view(
             staged,
             old.definition,
             views.checked_maintenance(options),

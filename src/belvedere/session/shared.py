@@ -8,15 +8,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Maintenance, View
 from belvedere.config import Config
-from belvedere.errors import Error
 from belvedere.execution.duck.engine import DuckEngine
 from belvedere.plan.nodes import Node
 from belvedere.session.sampling import TableStatistics
@@ -31,16 +28,14 @@ from belvedere.txn.border import (
     Participant,
     Published,
     Reader,
+    SingleRowCommits,
 )
-from belvedere.txn.commit.swap import Swaps
 from belvedere.txn.locks import LockTable
 from belvedere.txn.sequences import Sequences
 from belvedere.txn.transaction import Transaction
 from belvedere.views.answer import Rule
-from belvedere.views.backfill import Build
-from belvedere.views.deferred import Deferred
+from belvedere.views.host import ViewService
 from belvedere.views.index_rule import by_index
-from belvedere.views.keep import Keeper
 
 if TYPE_CHECKING:
     from belvedere.execution.duck.copies import Copies
@@ -58,7 +53,7 @@ class Host(Protocol):
     visibility: Published
     locks: LockTable
     log: ChangeLog
-    swaps: Swaps | None
+    swaps: SingleRowCommits | None
 
     @property
     def catalog(self) -> Catalog: ...
@@ -76,42 +71,10 @@ class Host(Protocol):
         self, catalog: Catalog, relations: frozenset[int]
     ) -> tuple[Participant, ...]: ...
 
-    keeper: Keeper
+    views: ViewService
 
     @property
     def row_atomic(self) -> bool: ...
-
-    def create_view(
-        self,
-        name: str,
-        definition: str,
-        maintenance: Maintenance = Maintenance.IMMEDIATE,
-        *,
-        schema: str = "public",
-        options: dict[str, str] | None = None,
-        columns: Sequence[str] = (),
-        reads: Sequence[int] = (),
-    ) -> int: ...
-
-    def catch_up(self, view: View) -> int: ...
-
-    def repair(self, view: View) -> int: ...
-
-    def watermark(self, view: View) -> int: ...
-
-    def stored_size(self, view: View) -> tuple[int, int]: ...
-
-    view_errors: dict[int, Error]
-    maintenance_share: float
-
-    @property
-    def deferred(self) -> Deferred: ...
-
-    def watched(self, build: Build) -> AbstractContextManager[None]: ...
-
-    def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader: ...
-
-    def at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]: ...
 
     def token(self, position: int) -> str: ...
 
@@ -129,7 +92,6 @@ class Shared:
         self.answering: tuple[Rule, ...] = (by_index,)  # rules by which views answer queries
         self._published: tuple[object, Reader] | None = None
         self.table_statistics = TableStatistics(host, self.newest_reader)
-        host.keeper.tiers.attach(self.engine, self._size_now)
 
     def _copies(self) -> Copies:
         from belvedere.execution.duck.copies import Budget, Copies  # heavy
@@ -152,10 +114,6 @@ class Shared:
         """About how many rows a table has."""
         return self.table_statistics.rows(relation)
 
-    def _size_now(self, relation: int) -> float:
-        """The same by a new sample: what is about to be read as a whole is worth one."""
-        return self.table_statistics.rows_now(relation)
-
     def estimator(self, catalog: Catalog) -> Callable[[Node], float]:
         context = Context(catalog, TEXTS, self.table_statistics)
         return lambda node: rows_of(node, context)
@@ -167,7 +125,6 @@ class Shared:
         self.plans.drop(entry)
 
     def close(self) -> None:
-        self.host.keeper.tiers.detach()
         self.engine.close()
 
 

@@ -109,7 +109,7 @@ class Subscription:
         deadline = None if timeout_s is None else self._clock() + timeout_s
         while not self._closed.is_set():
             host = self._session.host
-            seen, moves = host.position, host.deferred.moves
+            seen, moves = host.position, host.views.deferred.moves
             try:
                 found = self._look()
             except Error as error:
@@ -126,7 +126,7 @@ class Subscription:
     def _wait(self, seen: int, moves: int, timeout_s: float) -> None:
         host = self._session.host
         if self._view.maintenance is Maintenance.DEFERRED:
-            host.deferred.wait_moved(moves, timeout_s)
+            host.views.deferred.wait_moved(moves, timeout_s)
         elif not host.visibility.wait_past(seen, timeout_s):
             self._closed.wait(timeout_s / 10)  # the store may have ended
 
@@ -157,7 +157,7 @@ class Subscription:
         self, reader: Reader, view: View, entries: Sequence[stream.Entry]
     ) -> Iterator[ViewChange]:
         catalog = reader.catalog
-        rows = compile_plan(catalog, self._session.host.keeper.reading(catalog, view))
+        rows = compile_plan(catalog, self._session.host.views.keeper.reading(catalog, view))
         state = stream.undone(reader, entries)
         kinship = kinship_of(catalog, view)
         kin = None if kinship is None else Kin(kinship, reader, state)

@@ -176,9 +176,9 @@ def _reset(session: Session, statement: s.ResetVariable, _: Sequence[Any]) -> Re
 
 def _tell_store(session: Session, name: str) -> None:
     if name in (SHARE, "all"):
-        session.host.maintenance_share = session.settings.get(SHARE)
+        session.host.views.maintenance_share = session.settings.get(SHARE)
     if name in (MAINTENANCE_TIER, "all"):
-        session.host.keeper.tiers.wanted = session.settings.get(MAINTENANCE_TIER)
+        session.host.views.keeper.tiers.wanted = session.settings.get(MAINTENANCE_TIER)
 
 
 def _show(session: Session, statement: s.ShowVariable, _: Sequence[Any]) -> Result:

@@ -54,7 +54,7 @@ def maintain(session: Session, statement: d.MaintainView) -> Result:
         case "verify":
             return Result("VERIFY", VERIFIED, [verify(session, view)], 1)
         case _:
-            session.host.repair(view)
+            session.host.views.repair(view)
             return Result("REPAIR", VERIFIED, [verify(session, view)], 1)
 
 
@@ -63,17 +63,17 @@ def verify(session: Session, view: View) -> Row:
     host = session.host
     with host.begin() as transaction:
         catalog = transaction.catalog
-        tables, position = host.at_watermark(transaction, view)
-        kept = host.keeper.compiled(catalog, view).recomputed
+        tables, position = host.views.at_watermark(transaction, view)
+        kept = host.views.keeper.compiled(catalog, view).recomputed
         definition = _definition(catalog, view) if kept is None else decided(kept)
         choice = Choice(Tier.DUCKDB, "verify", 0)
         recomputed = compile_for(catalog, definition, choice, session.shared.engine)
-        reading = compile_plan(catalog, host.keeper.reading(catalog, view))
+        reading = compile_plan(catalog, host.views.keeper.reading(catalog, view))
         expected = _bag(session, tables, recomputed, definition.fields)
         found = _bag(session, transaction, reading, definition.fields)
     missing, unexpected = (expected - found).total(), (found - expected).total()
     said = f"{missing} missing, {unexpected} unexpected" if missing + unexpected else "ok"
-    host.deferred.verified[view.id] = f"{said} at {position}"
+    host.views.deferred.verified[view.id] = f"{said} at {position}"
     return (view.name, position, found.total(), missing, unexpected, not missing + unexpected)
 
 

@@ -57,7 +57,7 @@ def create(session: Session, statement: d.CreateIndex, view: View) -> Result:
     if statement.unique:
         options[UNIQUE] = str(len(names))
     session.transactions.rollback()
-    session.host.create_view(
+    session.host.views.create_view(
         name,
         _definition(schema, view.name, columns),
         maintenance,
@@ -90,7 +90,7 @@ def copy(session: Session, index: View, view: View, name: str, final: str) -> st
     columns = [*keys, *(column for column in every if column not in keys)]
     order = ",".join(str(every.index(column)) for column in columns)
     options = _followed(session.host.catalog, index, view)
-    session.host.create_view(
+    session.host.views.create_view(
         name,
         _definition(schema, view.name, columns),
         Maintenance(options["maintenance"]),
@@ -169,7 +169,7 @@ def refresh(session: Session, view: View) -> None:
     """Bring a deferred view, and what it is read by, to now."""
     for one in (view, *indexes_of(session.catalog, view)):
         if one.maintenance is Maintenance.DEFERRED:
-            session.host.catch_up(one)
+            session.host.views.catch_up(one)
 
 
 def follow(session: Session, before: Catalog, edit: Edit, id_: int) -> None:
@@ -180,7 +180,7 @@ def follow(session: Session, before: Catalog, edit: Edit, id_: int) -> None:
         maintenance = Maintenance(options["maintenance"])
         if options != index.options:
             if index.maintenance is not maintenance is Maintenance.IMMEDIATE:
-                session.host.catch_up(index)
+                session.host.views.catch_up(index)
             switch(edit, index, maintenance, options)
 
 

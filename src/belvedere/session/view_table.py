@@ -67,12 +67,12 @@ FIELDS = (
 
 def rows(session: Session) -> Iterator[Row]:
     host = session.host
-    host.deferred.sample()
+    host.views.deferred.sample()
     with host.begin() as reader:
         names = {schema.id: schema.name for schema in reader.catalog.schemas}
         for view in reader.catalog.views:
             ready = view.state is State.READY
-            error = host.view_errors.get(view.id)
+            error = host.views.errors.get(view.id)
             yield (
                 names[view.schema],
                 view.name,
@@ -82,12 +82,12 @@ def rows(session: Session) -> Iterator[Row]:
                 view.group,
                 *(_where(session, reader, view) if ready else (None,) * 5),
                 _shown(session, reader, view) if ready else None,
-                *host.stored_size(view),
+                *host.views.stored_size(view),
                 *_costs(session, reader, view),
-                host.deferred.of(view).evaluated,
+                host.views.deferred.of(view).evaluated,
                 _auxiliaries(reader.catalog, view),
                 _owner(reader, view),
-                host.deferred.verified.get(view.id),
+                host.views.deferred.verified.get(view.id),
                 None if error is None else str(error),
                 view.definition,
             )
@@ -106,7 +106,7 @@ def _where(session: Session, reader: Transaction, view: View) -> Row:
     """Position, backlog, lag now and its distribution in milliseconds."""
     if view.maintenance is Maintenance.IMMEDIATE:
         return reader.position, 0, 0.0, 0.0, 0.0
-    deferred, mark = session.host.deferred, required_position(reader, view)
+    deferred, mark = session.host.views.deferred, required_position(reader, view)
     upkeep = deferred.of(view)
     lags = [upkeep.lag_s(0.5), upkeep.lag_s(0.99)]
     behind = _behind(session, reader, view, mark)
@@ -122,7 +122,7 @@ def _behind(session: Session, reader: Transaction, view: View, mark: int) -> int
 def _shown(session: Session, reader: Transaction, view: View) -> int | None:
     """How many rows the view shows as it is stored; None when reading it fails."""
     catalog = reader.catalog
-    plan = compile_plan(catalog, session.host.keeper.reading(catalog, view))
+    plan = compile_plan(catalog, session.host.views.keeper.reading(catalog, view))
     try:
         return sum(1 for _ in plan(session.new_run(reader, ())))
     except Error:
@@ -132,14 +132,14 @@ def _shown(session: Session, reader: Transaction, view: View) -> int | None:
 def _costs(session: Session, reader: Transaction, view: View) -> tuple[int | None, float | None]:
     """Changes taken in, and microseconds for each."""
     if view.maintenance is Maintenance.DEFERRED:
-        upkeep = session.host.deferred.of(view)
+        upkeep = session.host.views.deferred.of(view)
         cost = upkeep.seconds_per_change
         return upkeep.changes, None if cost is None else cost * 1e6
     return None, _measured(session, reader, view) if view.state is State.READY else None
 
 
 def _measured(session: Session, reader: Transaction, view: View) -> float | None:
-    keeper, log, relations = session.host.keeper, session.host.log, frozenset(view.inputs)
+    keeper, log, relations = session.host.views.keeper, session.host.log, frozenset(view.inputs)
     start = max(log.first - 1, reader.position - LOOKED_BACK, 0)
     window = Window(log.read_bytes(start, reader.position), (start,), reader.position, relations)
     changes = window.stretch(start).of(relations)

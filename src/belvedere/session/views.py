@@ -108,8 +108,8 @@ def create_view(
     _require_zone(session, statement.plan)
     state.rollback()
     options = dict(statement.options)
-    with session.host.watched(_build(session, name, statement.plan)):
-        session.host.create_view(
+    with session.host.views.backfills.watched(_build(session, name, statement.plan)):
+        session.host.views.create_view(
             name,
             statement.query,
             checked_maintenance(options),
@@ -184,7 +184,7 @@ def set_options(session: Session, edit: Edit, view: View, options: dict[str, str
     merged = altered(session, view, options)
     maintenance = checked_maintenance(merged)
     if view.maintenance is Maintenance.DEFERRED and maintenance is Maintenance.IMMEDIATE:
-        session.host.catch_up(view)
+        session.host.views.catch_up(view)
     switch(edit, view, maintenance, merged)
 
 
@@ -264,7 +264,7 @@ def readable_plan(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
     if not catalog.views:
         return plan
     plan = _with_conditions_in_scans(catalog, plan)
-    return with_views(catalog, plan, partial(session.host.keeper.wanted, catalog))
+    return with_views(catalog, plan, partial(session.host.views.keeper.wanted, catalog))
 
 
 def bypassing_plan(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
@@ -273,7 +273,7 @@ def bypassing_plan(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
     def plan_of(view: View, scan: n.Scan) -> n.Node:
         if view.maintenance is Maintenance.DEFERRED:
             return written(pinned(catalog, view), view.definition)
-        return session.host.keeper.wanted(catalog, view, scan)
+        return session.host.views.keeper.wanted(catalog, view, scan)
 
     return with_views(catalog, _with_conditions_in_scans(catalog, plan), plan_of)
 

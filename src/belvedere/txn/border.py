@@ -8,6 +8,7 @@ relation in bytes 1-5, so one argument says everything.
 - `Writer`: what a participant may do with the rows it derives.
 - `Participant`: constraints, indexes and immediate views. `txn` knows no more of them than this.
 - `Intent`: all that a commit protocol gets to see of a transaction.
+- `SingleRowCommits`: commits of one row, where a store has a shorter way for them.
 - `CommitProtocol`: `txn/commit/batch.py` for batch-atomic stores, `txn/row` for row-atomic ones.
 - `ChangeLog` and `Published`: the log and the newest state as both kinds of stores show them.
 """
@@ -233,6 +234,18 @@ class CommitProtocol(Protocol):
         """The position a transaction committed at; None when that is not known."""
 
 
+class SingleRowCommits(Protocol):
+    """One row replaced, or added, by its key, as a transaction of its own."""
+
+    def replace(self, key: bytes, catalog: Catalog, change: Callable[[bytes], bytes]) -> int | None:
+        """Replace the row under `key` by what `change` makes of it; the position. None: nothing was
+        done, since there is no such row, or the catalog is another one by now."""
+
+    def insert(self, key: bytes, catalog: Catalog, value: bytes) -> int | None:
+        """Add a row; the position. None: nothing was done, since the key is taken, or the catalog
+        is another one by now."""
+
+
 class Published(Protocol):
     """The newest state that may be read, and waiting for it to move."""
 
@@ -253,8 +266,29 @@ class Published(Protocol):
         """How many snapshots are open in this process."""
 
 
+Added = tuple[tuple[bytes, bytes, tuple[int, ...]], ...]
+"""What one record adds to sums: keys, payloads and amounts."""
+
+
+class AdditionLog(Protocol):
+    """A log whose records hold what commits added to sums."""
+
+    @property
+    def first(self) -> int: ...
+
+    def added(
+        self, start: bytes, end: bytes, after: int, through: int
+    ) -> Iterator[tuple[int, Added]]:
+        """What each record after a position has added to the sums of a range of keys. Records that
+        changed no table are among them."""
+
+
 class ChangeLog(Protocol):
     """Every commit, in one order, with old and new rows."""
+
+    @property
+    def additions(self) -> AdditionLog | None:
+        """The same log, asked for what commits added to sums; None: its records do not say."""
 
     @property
     def consumers(self) -> dict[str, int]:

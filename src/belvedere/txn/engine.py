@@ -12,8 +12,14 @@ from pathlib import Path
 from typing import Protocol
 
 from belvedere.kv.batch import BatchStore
-from belvedere.txn.border import ChangeLog, CommitProtocol, Isolation, Published, Reader
-from belvedere.txn.commit.swap import Swaps
+from belvedere.txn.border import (
+    ChangeLog,
+    CommitProtocol,
+    Isolation,
+    Published,
+    Reader,
+    SingleRowCommits,
+)
 from belvedere.txn.identity import Identity
 from belvedere.txn.locks import LockTable
 from belvedere.txn.transaction import Transaction
@@ -47,7 +53,11 @@ class Engine(Protocol):
     @property
     def incarnation(self) -> int: ...
 
-    def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> Swaps | None:
+    @property
+    def node(self) -> int:
+        """The number of this process among those that use the store; 0 when it has it alone."""
+
+    def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> SingleRowCommits | None:
         """The short way of replacing one row, where the store has one."""
 
     def require_isolation(self, isolation: Isolation) -> None:

@@ -33,6 +33,9 @@ _POSITION = struct.Struct(">Q")
 
 
 class Log:
+    additions = None
+    """Records hold changes of tables alone; views keep their own."""
+
     def __init__(self, store: BatchStore, visibility: Visibility, retention_max: int) -> None:
         self._store = store
         self._visibility = visibility

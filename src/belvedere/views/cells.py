@@ -1,59 +1,45 @@
-"""Views and indexes on a row-atomic store: which locks immediate maintenance needs, and filling.
+"""Immediate views on a row-atomic store: which locks their maintenance needs.
 
-**Locks.** All state of a view is linear: additions commute, and nobody locks it. But a delta also
+All state of a view is linear: additions commute, and nobody locks it. But a delta also
 reads rows of other tables, or other rows of the same one, and what it reads must be as of p-1. So
 what a delta reads is locked on one side, what a change writes on the other, and only the two
 exclude each other (a hot product does not serialize its orders); who does both to one key has it
 alone. What is read is found out by working out the delta on a reader that takes notes, first at
 the snapshot and again under the locks. A lock covers the rows of a relation (a table by its key, or
 an index) that have one value in their first key column, or all rows when a range is wider.
-
-**Filling.** The catalog change that makes an index or view is committed, and its barrier passed:
-from then on every commit maintains it, and a snapshot holds all that came before. What the snapshot
-gives is written as of the snapshot, beneath whatever was written since; nobody reads it before it
-is ready. Sums are written as folds, which also take in what was added up to the snapshot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import CATALOG_RELATION, Index, Maintenance, State, Table, View
 from belvedere.catalog.relation import compiled_index, compiled_table, compiled_view
-from belvedere.codec import accumulator, keyspace
+from belvedere.codec import keyspace
 from belvedere.codec.keys import KeyCodec
 from belvedere.errors import Corruption, InvalidInput, Unsupported
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.border import ChangeLog, LockRequest, Participant, Reader, RowChange, Writer
-from belvedere.txn.commit.derived import DerivedRows
-from belvedere.txn.row import cells
-from belvedere.txn.row.changes import CellLog
-from belvedere.txn.row.layout import RowWrite
-from belvedere.txn.row.protocol import RowCommit
-from belvedere.txn.row.reader import RowWriter, whole
-from belvedere.txn.transaction import Transaction
-from belvedere.views.additions import Nothing, Recorder
-from belvedere.views.backfill import Build, Watched
+from belvedere.txn.row.reader import RowWriter
+from belvedere.views.additions import Recorder
 from belvedere.views.builders import note_builders
-from belvedere.views.fill_cells import AsOf, fill_in_steps
 from belvedere.views.flip import Flip, changed_views, switch_stream
 from belvedere.views.keep import Keeper
 from belvedere.views.maintain import Maintainer
-from belvedere.views.rekey import CompileExpression, RekeyParticipant
+from belvedere.views.rekey import RekeyParticipant
 from belvedere.views.unique import UNIQUE, Unique
-from belvedere.views.watermarks import watermark_write
 
 READS, WRITES = 1, 2
 """The two sides of a join-key lock."""
 
 
 def cell_participants(
-    keeper: Keeper, catalog: Catalog, relations: frozenset[int], log: ChangeLog
+    keeper: Keeper, catalog: Catalog, relations: frozenset[int], log: ChangeLog, node: int
 ) -> tuple[Participant, ...]:
     """The immediate views over these relations, also those being built; and who sees to catalog
-    changes."""
+    changes. `node` is the number of this process on the store."""
     views = {
         view.id: view for relation in sorted(relations) for view in catalog.views_over(relation)
     }
@@ -63,7 +49,7 @@ def cell_participants(
         if view.maintenance is Maintenance.IMMEDIATE and view.state in (State.READY, State.BUILDING)
     ]
     if CATALOG_RELATION in relations:
-        found.append(CellFlip(keeper, log))
+        found.append(CellFlip(keeper, log, node))
     return tuple(found)
 
 
@@ -220,9 +206,12 @@ class CellFlip(Flip):
     """Catalog changes of views. What an immediate view is built from never comes from the log, so
     becoming ready brings nothing along; a live switch would, and is refused."""
 
+    def __init__(self, keeper: Keeper, log: ChangeLog, node: int) -> None:
+        super().__init__(keeper, log)
+        self._node = node
+
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        assert isinstance(self._log, CellLog)
-        note_builders(changes, reader, writer, self._log.node)
+        note_builders(changes, reader, writer, self._node)
         super().writes([c for c in changes if not _is_immediate(c)], reader, writer)
         for old, new in changed_views([c for c in changes if _is_immediate(c)]):
             assert new is not None
@@ -243,103 +232,3 @@ def _is_immediate(change: RowChange) -> bool:
             hint="use ALTER MATERIALIZED VIEW, which makes it anew",
         )
     return new.maintenance is Maintenance.IMMEDIATE
-
-
-# -- filling ---------------------------------------------------------------------------------------
-
-
-def fill_on_cells(
-    commits: RowCommit,
-    begin: Callable[[], Transaction],
-    keeper: Keeper,
-    item: Index | View,
-    compile_expression: CompileExpression,
-    build: Build,
-    resumable: AsOf | None = None,
-) -> None:
-    """Write what an index or view being built has to hold; `build` watches the fill of a view. With
-    `resumable` (a reader of the past) a view is filled so that another node can go on."""
-    if isinstance(item, Index):
-        fill_index(commits, begin, item.id, compile_expression)
-    elif resumable is None or not fill_in_steps(commits, begin, resumable, keeper, item, build):
-        fill_view(commits, begin, keeper, item.id, build)
-
-
-def fill_index(
-    commits: RowCommit,
-    begin: Callable[[], Transaction],
-    index: int,
-    compile_expression: CompileExpression,
-) -> None:
-    """Write the entries of every row of an index's table; 23505 when values are not unique."""
-    with begin() as snapshot:
-        for writes in _entries(snapshot, index, compile_expression):
-            commits.fill(snapshot.snapshot.batch, writes)
-        unique = _index(snapshot.catalog, index).unique
-    if unique:
-        # Whoever looked for a value before its entry was written is over now, and seen.
-        commits.outlast()
-        with begin() as later:
-            for _ in _entries(later, index, compile_expression):
-                pass
-
-
-def _index(catalog: Catalog, id_: int) -> Index:
-    index = catalog.get(id_)
-    assert isinstance(index, Index)
-    return index
-
-
-def _entries(
-    snapshot: Transaction, id_: int, compile_expression: CompileExpression
-) -> Iterator[list[RowWrite]]:
-    index = _index(snapshot.catalog, id_)
-    table = compiled_table(snapshot.catalog, index.table)
-    participant = RekeyParticipant(snapshot.catalog, index, compile_expression)
-    seen: set[bytes] = set()
-    for values in snapshot.scan_values(table.start, table.end):
-        writes = []
-        for value in values:
-            entry = participant.entry(value)
-            if entry is None:
-                continue
-            if index.unique and entry[0] in seen:
-                raise participant.duplicate(entry[1])
-            if index.unique:
-                seen.add(entry[0])
-            writes.append(whole(*entry))
-        yield writes
-
-
-def fill_view(
-    commits: RowCommit, begin: Callable[[], Transaction], keeper: Keeper, id_: int, build: Build
-) -> None:
-    """Write the state of a view as of a snapshot; of a deferred one, its watermark too."""
-    with begin() as snapshot:
-        view = snapshot.catalog.get(id_)
-        assert isinstance(view, View)
-        writer = DerivedRows(Nothing(snapshot.catalog))
-        keeper.maintainer(snapshot.catalog, view).fill(Watched(snapshot, build), writer)
-        wanted = dict(writer.writes())
-        writes = [
-            cells.set_sum(key, *accumulator.decode(state))
-            for key, state in wanted.items()
-            if state is not None
-        ]
-        writes += _emptied(commits, snapshot, id_, wanted)
-        if view.maintenance is Maintenance.DEFERRED:
-            writes.append(whole(*watermark_write(view.id, snapshot.position)))
-        commits.fill(snapshot.snapshot.batch, writes)
-
-
-def _emptied(
-    commits: RowCommit, snapshot: Transaction, id_: int, wanted: dict[bytes, bytes | None]
-) -> list[RowWrite]:
-    """Sums of additions since the view is maintained, of groups that have no rows at all."""
-    start, end = keyspace.relation_range(id_)
-    found = commits.sums(start, end, snapshot.snapshot.batch)
-    return [
-        cells.set_sum(key, payload, (0,) * len(amounts))
-        for key, (payload, amounts) in found.items()
-        if key not in wanted
-    ]

@@ -1,4 +1,11 @@
-"""A fill in steps on a row-atomic store, which another node can go on with.
+"""Backfills on a row-atomic store.
+
+The catalog change that makes an index or view is committed, and its barrier passed: from then on
+every commit maintains it, and a snapshot holds all that came before. What the snapshot gives is
+written as of the snapshot, beneath whatever was written since; nobody reads it before it is ready.
+Sums are written as folds, which also take in what was added up to the snapshot.
+
+A view that is to be resumed is filled in steps, which another node can go on with:
 
     1  what writers have added since the view is in the catalog is taken for nothing, as of a
        snapshot s: sums of zero, as folds at s. What they add later stays
@@ -15,25 +22,156 @@ take in what the earlier one had added.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 
 from belvedere import failpoints
-from belvedere.catalog.model import View
-from belvedere.codec import keyspace
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.model import Index, Maintenance, View
+from belvedere.catalog.relation import compiled_table
+from belvedere.codec import accumulator, keyspace
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
+from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.row import cells
+from belvedere.txn.row.layout import RowWrite
 from belvedere.txn.row.protocol import Addition, RowCommit
+from belvedere.txn.row.reader import whole
 from belvedere.txn.transaction import Transaction
+from belvedere.views.additions import Nothing
 from belvedere.views.backfill import Build, Following, Steps, Watched
-from belvedere.views.builders import require_builder
+from belvedere.views.build import gone_on_with, unfinished
+from belvedere.views.builders import built_by_others, require_builder, taken_over
+from belvedere.views.contracts import HostDatabase
 from belvedere.views.fill_place import Place, place_of, place_write
 from belvedere.views.fill_steps import WHOLE, Fill, way_of
 from belvedere.views.keep import Keeper
+from belvedere.views.rekey import CompileExpression, RekeyParticipant
 from belvedere.views.watermarks import watermark, watermark_write
 
 AsOf = Callable[[int], AbstractContextManager[Reader]]
+
+
+class RowAtomicBackfill:
+    """Backfills of one node among those on the store."""
+
+    def __init__(self, commits: RowCommit, host: HostDatabase) -> None:
+        self._commits = commits
+        self._host = host
+
+    def fill(self, item: Index | View, among: Sequence[View], build: Build) -> Sequence[View]:
+        """Fill an index, or a view by itself. Its commits maintain it already, so that none has to
+        catch up."""
+        commits, host = self._commits, self._host
+        if isinstance(item, Index):
+            fill_index(commits, host.begin, item.id, host.compile_expression)
+        elif not self._is_resumable(item) or not fill_in_steps(
+            commits, host.begin, host.as_of, host.keeper, item, build
+        ):
+            fill_view(commits, host.begin, host.keeper, item.id, build)
+        return ()
+
+    def _is_resumable(self, view: View) -> bool:
+        left = gone_on_with(unfinished(self._host.catalog), every=self._host.resume_builds)
+        return view.id in [one.id for one in left]
+
+    def take_over(self) -> Sequence[Index | View]:
+        with self._host.begin(at_least=self._host.position) as reader:
+            return taken_over(self._commits, reader.catalog, reader)
+
+    def may_drop(self, ids: Sequence[int]) -> bool:
+        """Another node may have taken some over; what is ready of them serves it."""
+        with self._host.begin(at_least=self._host.position) as reader:
+            return not built_by_others(reader, ids, self._commits.node.id)
+
+    def forget_progress(self, ids: Sequence[int]) -> None:
+        """Nothing: the commit that drops them has done so (`views.builders`)."""
+
+
+# -- whole -----------------------------------------------------------------------------------------
+
+
+def fill_index(
+    commits: RowCommit,
+    begin: Callable[[], Transaction],
+    index: int,
+    compile_expression: CompileExpression,
+) -> None:
+    """Write the entries of every row of an index's table; 23505 when values are not unique."""
+    with begin() as snapshot:
+        for writes in _entries(snapshot, index, compile_expression):
+            commits.fill(snapshot.snapshot.batch, writes)
+        unique = _index(snapshot.catalog, index).unique
+    if unique:
+        # Whoever looked for a value before its entry was written is over now, and seen.
+        commits.outlast()
+        with begin() as later:
+            for _ in _entries(later, index, compile_expression):
+                pass
+
+
+def _index(catalog: Catalog, id_: int) -> Index:
+    index = catalog.get(id_)
+    assert isinstance(index, Index)
+    return index
+
+
+def _entries(
+    snapshot: Transaction, id_: int, compile_expression: CompileExpression
+) -> Iterator[list[RowWrite]]:
+    index = _index(snapshot.catalog, id_)
+    table = compiled_table(snapshot.catalog, index.table)
+    participant = RekeyParticipant(snapshot.catalog, index, compile_expression)
+    seen: set[bytes] = set()
+    for values in snapshot.scan_values(table.start, table.end):
+        writes = []
+        for value in values:
+            entry = participant.entry(value)
+            if entry is None:
+                continue
+            if index.unique and entry[0] in seen:
+                raise participant.duplicate(entry[1])
+            if index.unique:
+                seen.add(entry[0])
+            writes.append(whole(*entry))
+        yield writes
+
+
+def fill_view(
+    commits: RowCommit, begin: Callable[[], Transaction], keeper: Keeper, id_: int, build: Build
+) -> None:
+    """Write the state of a view as of a snapshot; of a deferred one, its watermark too."""
+    with begin() as snapshot:
+        view = snapshot.catalog.get(id_)
+        assert isinstance(view, View)
+        writer = DerivedRows(Nothing(snapshot.catalog))
+        keeper.maintainer(snapshot.catalog, view).fill(Watched(snapshot, build), writer)
+        wanted = dict(writer.writes())
+        writes = [
+            cells.set_sum(key, *accumulator.decode(state))
+            for key, state in wanted.items()
+            if state is not None
+        ]
+        writes += _emptied(commits, snapshot, id_, wanted)
+        if view.maintenance is Maintenance.DEFERRED:
+            writes.append(whole(*watermark_write(view.id, snapshot.position)))
+        commits.fill(snapshot.snapshot.batch, writes)
+
+
+def _emptied(
+    commits: RowCommit, snapshot: Transaction, id_: int, wanted: dict[bytes, bytes | None]
+) -> list[RowWrite]:
+    """Sums of additions since the view is maintained, of groups that have no rows at all."""
+    start, end = keyspace.relation_range(id_)
+    found = commits.sums(start, end, snapshot.snapshot.batch)
+    return [
+        cells.set_sum(key, payload, (0,) * len(amounts))
+        for key, (payload, amounts) in found.items()
+        if key not in wanted
+    ]
+
+
+# -- in steps --------------------------------------------------------------------------------------
 
 
 def fill_in_steps(

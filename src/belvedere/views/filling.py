@@ -1,181 +1,176 @@
-"""Filling the views of an open database: those of one transaction together, those of a restore.
+"""The driver of backfills: it brings indexes and views that were made to READY, or drops them.
 
-A part of `ViewHost`. How a fill goes is in `views.backfill`; here is who is filled with whom, under
-whose eyes, and from which position.
+    a change of the catalog   puts them there in state BUILDING; then `finish_builds`
+    a process that died       leaves some unfinished: `resume_builds` when the store is opened, on a
+                              row-atomic store `adopt_builds` on any other node
+    a restore                 makes the state of every view again: `rebuild_views`
+    another process           fills those that wait for it: `views.external_backfill`
+
+How they are filled depends on the kind of store: `StoreBackfill`.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
-from typing import NamedTuple
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 
-from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import State, View
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Index, State, View
 from belvedere.codec import keyspace
-from belvedere.kv.batch import BatchStore, Write
-from belvedere.txn.border import SNAPSHOT, ChangeLog, CommitProtocol, Isolation, Published, Reader
-from belvedere.txn.engine import Engine
-from belvedere.txn.transaction import Transaction
-from belvedere.views.backfill import Build, backfill, may_go_on, way_for
+from belvedere.errors import Unavailable
+from belvedere.kv.batch import Write
+from belvedere.txn.border import Reader
+from belvedere.views.backfill import Build
+from belvedere.views.build import STAGED, gone_on_with, unfinished
+from belvedere.views.builders import TAKEN_OVER
+from belvedere.views.contracts import HostDatabase, StoreBackfill
 from belvedere.views.deferred import Deferred
-from belvedere.views.fill_place import listed_range, place_of, place_write
-from belvedere.views.keep import Keeper
 from belvedere.views.pending import required_position
 from belvedere.views.stream import OPTION, stream_start
-from belvedere.views.watermarks import watermark, watermark_write
-from belvedere.views.window import consolidated, state_before
+from belvedere.views.watermarks import watermark_write
 
 _builds = threading.local()
 
 
-class Begun(NamedTuple):
-    """The position a fill is of, and how far it is."""
+class BackfillDriver:
+    """The backfills of an open database. `share` is how much of the time they may take."""
 
-    position: int
-    phase: int
-    after: bytes
-
-
-class Filling:
-    """Mixed into ViewHost."""
-
-    store: BatchStore
-    visibility: Published
-    log: ChangeLog
-    commits: CommitProtocol
-    engine: Engine
-    keeper: Keeper
-    deferred: Deferred
-    _share: float
-
-    @property
-    def catalog(self) -> Catalog:
-        return self.visibility.published.catalog
-
-    def begin(
-        self, isolation: Isolation = SNAPSHOT, *, at_least: int = 0, wait_s: float = 30.0
-    ) -> Transaction:
-        raise NotImplementedError
-
-    def as_of(self, position: int) -> AbstractContextManager[Reader]:
-        raise NotImplementedError
+    def __init__(
+        self,
+        host: HostDatabase,
+        store: StoreBackfill,
+        deferred: Deferred,
+        share: Callable[[], float],
+    ) -> None:
+        self.store = store
+        self._host = host
+        self._deferred = deferred
+        self._share = share
 
     @contextmanager
     def watched(self, build: Build) -> Iterator[None]:
         """Views made in this thread meanwhile are filled under the eyes of `build`."""
-        build.share = lambda: self._share
+        build.share = self._share
         _builds.build = build
         try:
             yield
         finally:
             _builds.build = None
 
-    def _fill_view(self, view: View, among: Sequence[View] | None = None) -> None:
-        """Fill a view, and with it those of its transaction (or `among`) that the same scan can
-        fill."""
-        build = self._build()
-        if view.id in build.filled:
+    # -- builds -------------------------------------------------------------------------------
+
+    def finish_builds(self, ids: Sequence[int]) -> None:
+        """Fill what one change of the catalog made and let it be read, one after the other; when
+        one fails, all of them are dropped."""
+        for id_ in ids:
+            self._finish(id_, ids)
+
+    def resume_builds(self, *, compiled: bool) -> None:
+        """Go on with what was unfinished when the store was last closed, or drop it. Definitions
+        that are not `compiled` here are left for a process that can."""
+        left = unfinished(self._host.catalog)
+        kept = self._drop_others(left, gone_on_with(left, every=self._host.resume_builds))
+        if compiled:
+            self._finish_again(kept)
+
+    def adopt_builds(self) -> int:
+        """On a row-atomic store: finish, or drop, what nodes that died were building. Returns how
+        many indexes and views that were. A node calls it by itself from time to time."""
+        taken = self.store.take_over()
+        kept = [
+            item
+            for item in gone_on_with(taken, every=self._host.resume_builds)
+            if not isinstance(item, View) or STAGED not in item.options
+        ]
+        self._finish_again(self._drop_others(taken, kept))
+        return len(taken)
+
+    def adopt_while_open(self) -> None:
+        """The same, until the database is closed."""
+        with self.watched(Build(check=self._require_open)):
+            self.adopt_builds()
+
+    def _require_open(self) -> None:
+        if self._host.is_closed():
+            raise Unavailable("the database is closed", sqlstate="08003")
+
+    def _drop_others(
+        self, left: Sequence[Index | View], kept: Sequence[Index | View]
+    ) -> Sequence[Index | View]:
+        if len(kept) < len(left):
+            self._drop_unfinished([item.id for item in left if item not in kept])
+        return kept
+
+    def _finish_again(self, kept: Sequence[Index | View]) -> None:
+        for item in kept:
+            self._finish(item.id, [one.id for one in kept if one.version == item.version])
+
+    def _finish(self, id_: int, made: Sequence[int]) -> None:
+        """Fill an index or view and let it be read; on failure drop all that were made with it."""
+        try:
+            item = self._host.catalog.get(id_)
+            if not isinstance(item, Index | View) or item.state is not State.BUILDING:
+                return
+            self._fill(item)
+            self._host.change_schema(lambda edit: _let_be_read(edit, id_))
+        except BaseException as error:
+            if not (isinstance(error, Unavailable) and error.message == TAKEN_OVER):
+                self._drop_unfinished(made)
+            raise
+
+    def _drop_unfinished(self, ids: Sequence[int]) -> None:
+        if self.store.may_drop(ids):
+            self._host.change_schema(lambda edit: _drop(edit, ids))
+            self.store.forget_progress(ids)
+
+    # -- filling ------------------------------------------------------------------------------
+
+    def _fill(self, item: Index | View, among: Sequence[View] | None = None) -> None:
+        """Fill an index; or a view, and with it those of its transaction (or `among`) that the same
+        scan can fill."""
+        build = getattr(_builds, "build", None) or Build(share=self._share)
+        if item.id in build.filled:
             return
-        together = [view]
-        if not self._is_filled(view):
-            with self._as_begun(view) as (reader, begun):
-                together = self._scanned_together(view, among, reader, begun)
-                self._backfill(together, reader, build)
-        for one in together:
-            self.deferred.refresh(one)
-            build.filled.add(one.id)
+        others = self._made_with(item) if among is None else among
+        for view in self.store.fill(item, others, build):
+            self._deferred.refresh(view)
+            build.filled.add(view.id)
 
-    def _build(self) -> Build:
-        """Under whose eyes this thread fills a view."""
-        return getattr(_builds, "build", None) or Build(share=lambda: self._share)
-
-    def _is_filled(self, view: View) -> bool:
-        """Whether it was filled, in the scan of another one or before the process died: it has a
-        watermark, and no rest."""
-        with self.begin() as reader:
-            return watermark(reader, view.id) is not None and place_of(reader, view.id) is None
-
-    @contextmanager
-    def _as_begun(self, view: View) -> Iterator[tuple[Reader, Begun | None]]:
-        """A reader for the fill, of now; or, where one was cut short and can go on, of where that
-        had begun, and what it had reached."""
-        with self.begin() as looked:
-            begun = self._begun(looked, view)
-            pin = self.log.pin(looked.position if begun is None else begun.position)
-            try:
-                if begun is None:
-                    self._begin_again(looked, view)
-                    yield looked, None
-                else:
-                    records = self.log.read_bytes(begun.position, looked.position)
-                    changes = consolidated(records, begun.position, frozenset(view.inputs))
-                    yield state_before(looked, changes, self.keeper.indexes), begun
-            finally:
-                self.log.unpin(pin)
-
-    def _begun(self, reader: Reader, view: View) -> Begun | None:
-        """Where a fill that can go on had begun, and what it had reached."""
-        place, position = place_of(reader, view.id), watermark(reader, view.id)
-        if place is None or position is None or not may_go_on(self.keeper, reader, view):
-            return None
-        return Begun(position, place.phase, place.after)
-
-    def _begin_again(self, reader: Reader, view: View) -> None:
-        """Forget a fill that cannot go on."""
-        if place_of(reader, view.id) is not None:
-            self.engine.erase(*keyspace.relation_range(view.id))
-            self.engine.erase(*listed_range(view.id))
-            self.commits.derive(
-                lambda newest: [watermark_write(view.id, None), place_write(view.id, None)]
-            )
-
-    def _scanned_together(
-        self, view: View, among: Sequence[View] | None, reader: Reader, begun: Begun | None
-    ) -> list[View]:
-        """The view, and others that are filled by the same walk of the same table, from the same
-        place."""
-        table = self._walked(reader, view, begun)
-        if table is None:
-            return [view]
-        if among is None:
-            made = [one for one in self.catalog.views if one.version == view.version]
-            among = [one for one in made if one.state is State.BUILDING]
-        with self.begin() as looked:
-            others = [
-                one
-                for one in among
-                if one.id != view.id
-                and not self._is_filled(one)
-                and self._begun(looked, one) == begun
-                and self._walked(reader, one, begun) == table
-            ]
-            for one in others if begun is None else ():
-                self._begin_again(looked, one)
-        return [view, *others]
-
-    def _walked(self, reader: Reader, view: View, begun: Begun | None) -> int | None:
-        """The table whose walk is all there is to the fill of a view."""
-        maintainer = self.keeper.maintainer(reader.catalog, view)
-        return way_for(self.keeper, maintainer, begun=begun is not None).table
-
-    def _backfill(self, views: Sequence[View], reader: Reader, build: Build) -> None:
-        backfill(self.commits, self.keeper, views, reader, build)
+    def _made_with(self, item: Index | View) -> list[View]:
+        made = [one for one in self._host.catalog.views if one.version == item.version]
+        return [one for one in made if one.state is State.BUILDING]
 
     def rebuild_views(self) -> None:
         """Make the state of every view again from its tables, while nobody else is here."""
-        ready = [view for view in self.catalog.views if view.state is State.READY]
-        self.commits.derive(
+        commits, store = self._host.commits, self._host.engine.store
+        ready = [view for view in self._host.catalog.views if view.state is State.READY]
+        commits.derive(
             lambda reader: [watermark_write(mark, None) for v in ready for mark in (v.id, v.group)]
         )
         for view in ready:
-            self.store.delete_range(*keyspace.relation_range(view.id))
-            self.store.delete_range(*keyspace.stream_range(view.id))
+            store.delete_range(*keyspace.relation_range(view.id))
+            store.delete_range(*keyspace.stream_range(view.id))
         with self.watched(Build()):
             for view in ready:
-                self._fill_view(view, ready)
-        self.commits.derive(lambda reader: list(_settled(reader, ready)))
+                self._fill(view, ready)
+        commits.derive(lambda reader: list(_settled(reader, ready)))
+
+
+def _let_be_read(edit: Edit, id_: int) -> None:
+    item = edit.catalog.get(id_)
+    if not isinstance(item, Index | View) or item.state is not State.BUILDING:
+        raise Unavailable(TAKEN_OVER, sqlstate="55006")
+    edit.set_state(id_, State.READY)
+
+
+def _drop(edit: Edit, ids: Sequence[int]) -> None:
+    for id_ in ids:
+        item = edit.catalog.get(id_)
+        if isinstance(item, Index) and item.state is not State.DROPPED:
+            edit.drop_index(id_, cascade=True)
+        elif isinstance(item, View) and item.state is not State.DROPPED:
+            edit.drop_view(id_, cascade=True)
 
 
 def _settled(reader: Reader, views: Sequence[View]) -> Iterator[Write]:

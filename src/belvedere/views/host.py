@@ -1,34 +1,35 @@
-"""Views of an open database: creating, filling and driving them.
+"""The views of an open database: creating, filling and driving them.
 
-The part of `Database` that knows views. Immediate views are participants of every commit; deferred
-ones are driven from here, by a worker thread, by REFRESH, or for one read.
+A database has one ViewService. Immediate views are participants of every commit; deferred ones are
+driven from here, by a worker thread, by REFRESH, or for one read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cached_property, partial
-from typing import Any, NamedTuple, TypeVar
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import msgspec
 
+from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Maintenance, View
 from belvedere.codec import keyspace
 from belvedere.errors import Error
 from belvedere.kv.batch import Write
-from belvedere.txn.border import (
-    Published,
-    Reader,
-)
-from belvedere.txn.engine import Engine
+from belvedere.txn.border import Participant, Reader
 from belvedere.txn.transaction import Transaction
+from belvedere.views.cells import cell_participants
+from belvedere.views.contracts import HostDatabase, StoreBackfill
 from belvedere.views.create import create_auxiliaries
 from belvedere.views.deferred import Deferred
 from belvedere.views.delta import Wish
-from belvedere.views.filling import Filling
+from belvedere.views.external_backfill import ExternalBackfill
+from belvedere.views.filling import BackfillDriver
 from belvedere.views.pending import at_watermark, required_position, with_pending
 from belvedere.views.schedule import group_for, schedule_of
 from belvedere.views.stream import kept_positions, trimmed
@@ -37,7 +38,6 @@ from belvedere.views.watermarks import deferred_views
 from belvedere.views.worker import Worker
 
 TRIMMED_ENTRIES_MAX = 10_000
-T = TypeVar("T")
 
 
 class NewView(NamedTuple):
@@ -52,30 +52,35 @@ class NewView(NamedTuple):
     reads: tuple[int, ...] = ()
 
 
-class ViewHost(Filling):
-    """Mixed into Database, which has everything that is only declared here."""
+class ViewService:
+    """The views of one database. `backfill` makes what fills them on the database's store."""
 
-    engine: Engine
-    visibility: Published
-    view_errors: dict[int, Error]
-    _worker: Worker | None
-    _share: float = 1.0
-    _closed: bool
+    def __init__(
+        self, host: HostDatabase, backfill: Callable[[HostDatabase], StoreBackfill]
+    ) -> None:
+        engine, keeper = host.engine, host.keeper
+        self._host = host
+        self._commits = engine.commits
+        self._log = engine.log
+        self._share = 1.0
+        self._worker: Worker | None = None
+        self.keeper = keeper
+        self.errors: dict[int, Error] = {}
+        self.deferred = Deferred(engine.commits, engine.log, keeper, engine.visibility, self.errors)
+        self.backfills = BackfillDriver(host, backfill(host), self.deferred, lambda: self._share)
 
-    @property
-    def row_atomic(self) -> bool:
-        """Whether only one row of the store is written at a time."""
-        return self.engine.row_atomic
+    def participants(self, catalog: Catalog, relations: frozenset[int]) -> tuple[Participant, ...]:
+        """The views that a commit of these relations maintains."""
+        if self._host.engine.row_atomic:
+            node = self._host.engine.node
+            return cell_participants(self.keeper, catalog, relations, self._log, node)
+        return self.keeper.participants(catalog, relations, self._log)
 
-    @property
-    def position(self) -> int:
-        """The newest published position."""
-        return self.visibility.published.position
+    def open_external(self, work: Path) -> ExternalBackfill:
+        """Backfills by other processes, whose jobs have their directories in `work`."""
+        return ExternalBackfill(self._host, self.deferred, work)
 
-    def change_schema(self, change: Callable[[Edit], T]) -> T:
-        raise NotImplementedError
-
-    # -- creating and filling -----------------------------------------------------------------
+    # -- creating ---------------------------------------------------------------------------
 
     def create_view(
         self,
@@ -97,7 +102,7 @@ class ViewHost(Filling):
     def create_views(self, wanted: Sequence[NewView]) -> list[int]:
         """Define several views in one step; those that can are filled by one scan of their
         table."""
-        return self.change_schema(lambda edit: [self._create(edit, one) for one in wanted])
+        return self._host.change_schema(lambda edit: [self._create(edit, one) for one in wanted])
 
     def _create(self, edit: Edit, new: NewView) -> int:
         wanted = self.keeper.define(edit.catalog, *_defined(new))
@@ -124,18 +129,14 @@ class ViewHost(Filling):
 
     # -- deferred views -----------------------------------------------------------------------
 
-    @cached_property
-    def deferred(self) -> Deferred:  # type: ignore[override]
-        return Deferred(self.commits, self.log, self.keeper, self.visibility, self.view_errors)
-
     def deferred_views(self) -> tuple[View, ...]:
-        return deferred_views(self.catalog)
+        return deferred_views(self._host.catalog)
 
     def watermark(self, view: View) -> int:
         """The position a view shows: its group's watermark, or the newest for an immediate one."""
         if view.maintenance is Maintenance.IMMEDIATE:
-            return self.position
-        with self.begin() as reader:
+            return self._host.position
+        with self._host.begin() as reader:
             return required_position(reader, view)
 
     def catch_up(self, view: View) -> int:
@@ -147,15 +148,15 @@ class ViewHost(Filling):
         """Bring the stored state of a view to what its tables give; returns how many entries were
         wrong."""
         while True:
-            with self.begin() as transaction:
+            with self._host.begin() as transaction:
                 tables, _ = self.at_watermark(transaction, view)
-                wrong = self.keeper.repair(self.commits, view, tables, transaction)
+                wrong = self.keeper.repair(self._commits, view, tables, transaction)
             if wrong is not None:
                 return wrong
 
     def stored_size(self, view: View) -> tuple[int, int]:
         """Entries and bytes of a view's state: keys and values, as they are stored."""
-        with self.begin() as reader:
+        with self._host.begin() as reader:
             sizes = [
                 len(key) + len(value)
                 for batch in reader.scan(*keyspace.relation_range(view.id))
@@ -165,27 +166,28 @@ class ViewHost(Filling):
 
     def with_pending(self, transaction: Transaction, views: Sequence[View]) -> Reader:
         """The transaction with deferred views brought to its position, for one read."""
-        return with_pending(self.keeper, self.log, transaction, views)
+        return with_pending(self.keeper, self._log, transaction, views)
 
     def at_watermark(self, transaction: Transaction, view: View) -> tuple[Reader, int]:
         """A view's tables at the position the view has reached, and that position."""
-        return at_watermark(self.keeper, self.log, transaction, view)
+        return at_watermark(self.keeper, self._log, transaction, view)
 
     def trim_streams(self) -> None:
         """Forget changes of views that are older than the views keep them."""
-        position = self.position
-        for view in self.catalog.views:
+        position = self._host.position
+        for view in self._host.catalog.views:
             kept = kept_positions(view)
             if kept is not None and position > kept:
                 forget = partial(_trimmed, view.id, position - kept)
-                self.commits.derive(forget)
+                self._commits.derive(forget)
 
     def kept_in_log(self) -> int | None:
         """The position from which on views have their changes in the log itself, and want to keep
         them; None: none has."""
-        views = [view for view in self.catalog.views if log_of(self.log, view) is not None]
+        catalog = self._host.catalog
+        views = [view for view in catalog.views if log_of(self._log, view) is not None]
         kept = [positions for view in views if (positions := kept_positions(view)) is not None]
-        return self.position - max(kept) if kept else None
+        return self._host.position - max(kept) if kept else None
 
     @property
     def maintenance_share(self) -> float:
@@ -198,12 +200,19 @@ class ViewHost(Filling):
         if self._worker is not None:
             self._worker.share = share
 
-    def _start_worker(self) -> None:
+    def start_worker(self) -> None:
+        """Start the worker once there is something for it to do; wake it up."""
         if self._worker is None and self.deferred_views():
-            self._worker = Worker(self.deferred, self.visibility, lambda: self._closed)
+            visibility = self._host.engine.visibility
+            self._worker = Worker(self.deferred, visibility, self._host.is_closed)
             self._worker.share = self._share
         elif self._worker is not None:
             self._worker.wake()
+
+    def join_worker(self) -> None:
+        """Wait for the worker to end: the database is closed."""
+        if self._worker is not None:
+            self._worker.join()
 
 
 def _trimmed(view: int, through: int, reader: Reader) -> Sequence[Write]:

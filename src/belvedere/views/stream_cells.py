@@ -10,17 +10,15 @@ from __future__ import annotations
 
 from belvedere.catalog.model import Maintenance, View
 from belvedere.codec import keyspace
-from belvedere.txn.border import ChangeLog
-from belvedere.txn.row.changes import CellLog
+from belvedere.txn.border import AdditionLog, ChangeLog
 from belvedere.txn.transaction import Transaction
 from belvedere.views import stream
 from belvedere.views.stream import Entry
 
 
-def log_of(log: ChangeLog, view: View) -> CellLog | None:
+def log_of(log: ChangeLog, view: View) -> AdditionLog | None:
     """The log that has the entries of a view; None: they are kept by themselves."""
-    immediate = view.maintenance is Maintenance.IMMEDIATE
-    return log if immediate and isinstance(log, CellLog) else None
+    return log.additions if view.maintenance is Maintenance.IMMEDIATE else None
 
 
 def first_of(log: ChangeLog, reader: Transaction, view: View) -> int | None:

@@ -26,7 +26,6 @@ from typing import Any
 
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
 from tests.properties.views.law import open_manual
 from tests.slt import records
 from tests.slt.runner import corpus
@@ -168,7 +167,7 @@ def _accepted(one: Round) -> list[str]:
     """The changes that are possible as such: the files have some that PostgreSQL refuses."""
     accepted = []
     with open_manual() as db:
-        shared = Shared(db)
+        shared = db.open_sessions()
         try:
             session = Session(shared)
             for statement in one.schema:
@@ -180,7 +179,7 @@ def _accepted(one: Round) -> list[str]:
                     continue
                 accepted.append(statement)
         finally:
-            shared.close()
+            db.close_sessions()
     return accepted
 
 
@@ -198,7 +197,7 @@ class Hoisted:
     def run(self) -> bool:
         """False when a write failed: nothing is counted then."""
         with open_manual() as db:
-            shared = Shared(db)
+            shared = db.open_sessions()
             try:
                 session = Session(shared)
                 self._create(session)
@@ -206,14 +205,14 @@ class Hoisted:
             except InvalidInput:
                 return False
             finally:
-                shared.close()
+                db.close_sessions()
         self._count(wrong)
         return True
 
     def run_alone(self) -> None:
         """One view. When a write fails, the query must fail on the rows it would have left."""
         with open_manual() as db, open_manual() as plain:
-            shared, others = Shared(db), Shared(plain)
+            shared, others = db.open_sessions(), plain.open_sessions()
             try:
                 session, reference = Session(shared), Session(others)
                 self._create(session)
@@ -221,8 +220,8 @@ class Hoisted:
                     reference.execute(statement)
                 wrong = self._load_beside(session, reference)
             finally:
-                shared.close()
-                others.close()
+                db.close_sessions()
+                plain.close_sessions()
         self._count(wrong)
 
     def _create(self, session: Session) -> None:

@@ -36,6 +36,7 @@ from belvedere.session.views import bind_definition
 from belvedere.txn import recovery
 from belvedere.txn.border import Reader
 from belvedere.txn.commit.derived import DerivedRows
+from belvedere.views.host import ViewService
 from belvedere.views.keep import Nothing
 from tests.properties.views.bags import Bag, Overflow, bag, exact_bag
 from tests.properties.views.histories import Case, Step
@@ -97,7 +98,7 @@ def open_manual(store: str = MEMORY) -> Iterator[Database]:
     config = Config(durability=Durability.OFF)
     more: dict[str, Any] = {"compile_expression": compile_table_expression, "bind": bind_definition}
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(Database, "_start_worker", return_value=None))
+        stack.enter_context(mock.patch.object(ViewService, "start_worker", return_value=None))
         if store == CELLS:
             db = open_on_cells(config, **more)
         else:
@@ -132,7 +133,7 @@ class Law:
     def run(self) -> None:
         case, counts = self._case, self._counts
         with open_manual(self._store) as db:
-            shared = Shared(db)
+            shared = db.open_sessions()
             try:
                 self._open(db, shared)
                 self._set_up()
@@ -141,7 +142,7 @@ class Law:
                         self._step(step, number)
                     counts.steps += 1
             finally:
-                shared.close()
+                db.close_sessions()
         counts.cases += 1
         counts.views += len(self._views)
 
@@ -223,7 +224,7 @@ class Law:
         self._compare(number, postgres=True)
         for index in step.catch_up:
             if index < len(self._views):
-                self._db.catch_up(self._view(f"{self._views[index].name}_later"))
+                self._db.views.catch_up(self._view(f"{self._views[index].name}_later"))
         if number % 10 == 9:
             self._compare_state()
 
@@ -338,11 +339,11 @@ class Law:
         """Keys and amounts that are stored, against those a backfill would make."""
         for view in self._db.catalog.views:
             if view.maintenance is Maintenance.DEFERRED:
-                self._db.catch_up(view)
+                self._db.views.catch_up(view)
         with self._db.begin() as reader:
             for view in reader.catalog.views:
                 made = DerivedRows(Nothing(reader.catalog))
-                self._db.keeper.maintainer(reader.catalog, view).fill(reader, made)
+                self._db.views.keeper.maintainer(reader.catalog, view).fill(reader, made)
                 expected = {k: accumulator.decode(v)[1] for k, v in made.writes() if v}
                 if expected != stored_state(reader, view):
                     raise Broken(f"state of view {view.name} is not what a backfill makes")

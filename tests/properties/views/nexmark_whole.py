@@ -29,7 +29,6 @@ import pyarrow.parquet as pq
 
 from belvedere.errors import Unsupported
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
 from tests.properties.views.law import open_manual
 from tests.properties.views.nexmark import QUERIES, TABLES
 
@@ -227,11 +226,11 @@ def _literal(value: object) -> str:
 def loaded(events: int, seed: int) -> Iterator[Nexmark]:
     """A database of its own, whose deferred views are read with what the log has for them."""
     with open_manual() as db:
-        shared = Shared(db)
+        shared = db.open_sessions()
         try:
             yield Nexmark(Session(shared), events, seed)
         finally:
-            shared.close()
+            db.close_sessions()
 
 
 def main() -> int:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
 from tests.properties.views.law import open_manual
 from tests.properties.views.nexmark import QUERIES, TABLES, Events
 from tests.properties.views.nexmark_whole import loaded
@@ -22,7 +21,7 @@ TRANSACTIONS = 12
 def test_a_query_is_right_as_a_view(name: str, seed: int) -> None:
     events = Events(random.Random(f"nexmark/{seed}/{name}"))
     with open_manual() as db:
-        shared = Shared(db)
+        shared = db.open_sessions()
         try:
             session = Session(shared)
             for statement in TABLES:
@@ -43,7 +42,7 @@ def test_a_query_is_right_as_a_view(name: str, seed: int) -> None:
                     assert found == expected, f"seed {seed}, transaction {number}, {kind}"
             assert expected
         finally:
-            shared.close()
+            db.close_sessions()
 
 
 @pytest.mark.slow

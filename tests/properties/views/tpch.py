@@ -28,7 +28,6 @@ from belvedere.benchmarks.tpch import schema
 from belvedere.benchmarks.tpch.generate import sizes, tables
 from belvedere.errors import Unsupported
 from belvedere.session.session import Session
-from belvedere.session.shared import Shared
 from tests.properties.views.law import open_manual
 
 KINDS = ("immediate", "deferred")
@@ -209,11 +208,11 @@ class Tpch:
 def loaded(lines: int, seed: int) -> Iterator[Tpch]:
     """A database of its own, whose deferred views are read with what the log has for them."""
     with open_manual() as db:
-        shared = Shared(db)
+        shared = db.open_sessions()
         try:
             yield Tpch(Session(shared), lines, seed)
         finally:
-            shared.close()
+            db.close_sessions()
 
 
 def main() -> int:

@@ -74,16 +74,12 @@ def commits(node: Database) -> RowCommit:
     return node.commits
 
 
-class Quiet(Database):
-    """A node whose deferred views move when its client says so: it has no thread but that one."""
-
-    def _start_worker(self) -> None:
-        """None."""
-
-
 def open_node(cells: Cells, random: Random) -> Database:
+    """A node whose deferred views move when its client says so: it has no thread but that one."""
     config = Config(statement_retries_max=30)
-    return Quiet(cells, config, bind=bind_definition, random=random.randbytes)
+    node = Database(cells, config, bind=bind_definition, random=random.randbytes)
+    node.views.start_worker = lambda: None  # type: ignore[method-assign]
+    return node
 
 
 def create(node: Database) -> None:
@@ -102,8 +98,8 @@ def create(node: Database) -> None:
 
     node.change_schema(tables)
     for name, query in VIEWS.items():
-        node.create_view(name, query)
-    node.create_view("late", LATE, Maintenance.DEFERRED)
+        node.views.create_view(name, query)
+    node.views.create_view("late", LATE, Maintenance.DEFERRED)
     node.run(lambda txn: insert(txn, "account", *[(n, BALANCE) for n in range(ACCOUNTS)]))
     node.run(lambda txn: insert(txn, "product", *[(n, f"p{n}") for n in range(PRODUCTS)]))
 
@@ -159,9 +155,9 @@ class Schedule:
         protocol.sweep()
         clock[0] += LEASE
         protocol.sweep()
-        judge.adopt_builds()
+        judge.views.backfills.adopt_builds()
         clock[0] += LEASE
-        self.counts["builds adopted"] += judge.adopt_builds()
+        self.counts["builds adopted"] += judge.views.backfills.adopt_builds()
         wrong = [f"lock left: {row.hex()}" for row, _ in protocol.run(sweep.held_locks())]
         wrong += [f"left unbuilt: {item.name}" for item in unfinished(judge.catalog)]
         taken = protocol.run(advance.handed_out())
@@ -171,9 +167,9 @@ class Schedule:
         with judge.begin(at_least=judge.position) as reader:
             wrong += self._check_rows(reader)
             for view in reader.catalog.views:
-                tables, _ = judge.at_watermark(reader, view)
+                tables, _ = judge.views.at_watermark(reader, view)
                 made = DerivedRows(Nothing(reader.catalog))
-                judge.keeper.maintainer(reader.catalog, view).fill(tables, made)
+                judge.views.keeper.maintainer(reader.catalog, view).fill(tables, made)
                 found = list(differences(reader, view, dict(made.writes())))
                 wrong += [f"view {view.name}: {found}"] if found else []
         return wrong
@@ -283,7 +279,7 @@ class Client:
 
     def _late(self, node: Database) -> None:
         view = next(view for view in node.catalog.views if view.name == "late")
-        node.catch_up(view)
+        node.views.catch_up(view)
 
     def _index(self, node: Database) -> None:
         wanted = IndexDefinition("orders", (KeyPartDefinition("amount"),), name="by_amount")
@@ -296,11 +292,13 @@ class Client:
         options = {"backfill": "resumable"} if resumable else {}
         deferred = self._random.random() < 0.3
         maintenance = Maintenance.DEFERRED if deferred else Maintenance.IMMEDIATE
-        node.create_view(name, self._random.choice([*VIEWS.values()]), maintenance, options=options)
+        node.views.create_view(
+            name, self._random.choice([*VIEWS.values()]), maintenance, options=options
+        )
 
     def _adopt(self, node: Database) -> None:
         """Look after builds of nodes that seem to be dead."""
-        self._schedule.counts["builds adopted"] += node.adopt_builds()
+        self._schedule.counts["builds adopted"] += node.views.backfills.adopt_builds()
 
 
 def _has_index(reader: Transaction) -> bool:

@@ -30,8 +30,7 @@ from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.txn import rows as stored_rows
-from belvedere.txn.border import Reader
-from belvedere.txn.commit.swap import Swaps
+from belvedere.txn.border import Reader, SingleRowCommits
 from belvedere.txn.roots import root_of
 from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
@@ -48,7 +47,7 @@ class PointRun:
 PointRead = Callable[[Reader, PointRun], list[Row] | None]
 """None: this time it is not that simple, and the usual way has to be taken."""
 PointWrite = Callable[[Transaction, PointRun], int]
-PointSwap = Callable[[Swaps, PointRun], int | None]
+PointSwap = Callable[[SingleRowCommits, PointRun], int | None]
 FindKey = Callable[[Row], bytes | None]
 NewRow = Callable[[PointRun, Row], Row]
 
@@ -244,7 +243,7 @@ def _insert_swap(catalog: Catalog, node: n.Insert) -> PointSwap | None:
     table, checked = compiled_table(catalog, node.relation), stored_rows.checked
     key_of = table.key_of
 
-    def swap(swaps: Swaps, run: PointRun) -> int | None:
+    def swap(swaps: SingleRowCommits, run: PointRun) -> int | None:
         row = make(run)
         return swaps.insert(key_of(row), catalog, checked(table, row))
 
@@ -258,7 +257,7 @@ def _update_swap(catalog: Catalog, node: n.Update) -> PointSwap | None:
     table, find, make, _ = update
     decode, checked = table.decode, stored_rows.checked
 
-    def swap(swaps: Swaps, run: PointRun) -> int | None:
+    def swap(swaps: SingleRowCommits, run: PointRun) -> int | None:
         key = find(run.parameters)
         if key is None:
             return None

@@ -8,18 +8,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from belvedere.database import Database, restore_backup
+from belvedere.database import SQL_PARTS, Database, restore_backup
 from belvedere.errors import Error
 from belvedere.interfaces.commands import dump as dumping
 from belvedere.pipeline.session import require_spark
 from belvedere.remote.client import ask, is_reachable
 from belvedere.remote.frames import Request
-from belvedere.session.expressions import compile_table_expression
-from belvedere.session.views import bind_definition
 
 BY_ROWS = ("store", "ycsb", "queries")
 BY_SCALE = ("views", "vms", "cloudtps", "pnuts", "pipeline")
@@ -48,7 +46,7 @@ def backup(
             request = Request("backup", {"destination": str(destination.absolute())})
             position = ask(path, request)
         else:
-            with Database.open(path, create=False, **_SQL) as db:
+            with Database.open(path, create=False, **SQL_PARTS) as db:
                 position = db.back_up(destination)
         print(f"backed up {path} at position {position} to {destination}")
 
@@ -61,7 +59,7 @@ def restore(
     ] = None,
 ) -> None:
     with _said_plainly():
-        reached = restore_backup(path, destination, position, **_SQL)
+        reached = restore_backup(path, destination, position, **SQL_PARTS)
         print(
             f"restored {destination} at position {reached}; earlier tokens are refused from now on"
         )
@@ -108,10 +106,6 @@ def bench(
 def _letters(workload: ModuleType) -> set[str]:
     """The parts of a workload that can be run by themselves."""
     return {name[0] for name in getattr(workload, "STEPS", ())}
-
-
-_SQL: dict[str, Any] = {"compile_expression": compile_table_expression, "bind": bind_definition}
-"""What makes the SQL text in a catalog work."""
 
 
 @contextmanager

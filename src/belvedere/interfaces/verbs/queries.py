@@ -102,7 +102,7 @@ def _planned(session: Session, text: str, held: Lease, parameters: Sequence[Any]
     entry = session.prepare(data, text)
     reader: Reader = transaction
     if entry.deferred:
-        reader = session.host.with_pending(transaction, entry.deferred)
+        reader = session.host.views.with_pending(transaction, entry.deferred)
     return data.plan.fields, entry.rows, reader, entry.convert(parameters)
 
 

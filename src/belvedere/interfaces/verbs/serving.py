@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
@@ -14,6 +13,7 @@ from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.leases import Leases
 from belvedere.session.session import Session
 from belvedere.session.shared import Shared
+from belvedere.views.external_backfill import ExternalBackfill
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -31,8 +31,7 @@ class Serving:
     leases: Leases
     ended_jobs: deque[str]
     """Jobs whose rows are not wanted any more: see `verbs.staging`."""
-    filling: threading.Lock = field(default_factory=threading.Lock)
-    """One begins or ends to fill views at a time: see `verbs.filling`."""
+    backfill: ExternalBackfill
 
 
 class Stream(NamedTuple):

@@ -39,7 +39,7 @@ def view_range(peer: Peer, held: Lease, view: View) -> KeyRange | None:
 
 def _row_by_row(peer: Peer, catalog: Catalog, view: View) -> bool:
     require_readable(view)
-    nodes = [node for node, _ in walk(peer.database.keeper.reading(catalog, view), 0)]
+    nodes = [node for node, _ in walk(peer.database.views.keeper.reading(catalog, view), 0)]
     plain = all(
         isinstance(node, n.Project | n.Filter | n.Scan)
         for node in nodes
@@ -55,7 +55,7 @@ def view_rows(
     """Rows of the view from these stretches of its state."""
     view, catalog = found.item, held.reader.catalog
     assert isinstance(view, View)
-    plan = _wanted(peer.database.keeper.reading(catalog, view), found)
+    plan = _wanted(peer.database.views.keeper.reading(catalog, view), found)
     rows = compile_plan(catalog, plan)
     session, reader = Session(peer.serving.shared), _reader(peer, held, view)
     for start, end in ranges:
@@ -76,7 +76,7 @@ def _reader(peer: Peer, held: Lease, view: View) -> Reader:
     assert held.transaction is not None
     if view.maintenance is Maintenance.IMMEDIATE:
         return held.transaction
-    return peer.database.with_pending(held.transaction, (view,))
+    return peer.database.views.with_pending(held.transaction, (view,))
 
 
 class Stretch:

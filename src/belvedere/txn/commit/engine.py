@@ -29,6 +29,7 @@ from belvedere.txn.recovery import OpenStore
 
 class BatchEngine:
     row_atomic = False
+    node = 0
 
     def __init__(
         self,

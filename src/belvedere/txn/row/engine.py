@@ -17,7 +17,7 @@ import msgspec
 
 from belvedere.codec.keyspace import STORE_FORMAT
 from belvedere.config import Config
-from belvedere.errors import Corruption, InvalidInput, Unavailable, Unsupported
+from belvedere.errors import Corruption, Error, InvalidInput, Unavailable, Unsupported
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.cell import (
     Begin,
@@ -75,7 +75,8 @@ class CellEngine:
         random: Callable[[int], bytes],
         tend: Callable[[], None],
     ) -> None:
-        """`tend` is called after every sweep: what dead nodes left may be more than locks."""
+        """`tend` is called after every sweep, in a thread of its own, so that the node beats on
+        meanwhile: what dead nodes left may be more than locks."""
         self._opened = opened
         self.commits = RowCommit(
             opened.store,
@@ -89,9 +90,14 @@ class CellEngine:
         self.incarnation = 1
         self.visibility = Watch(self.commits)
         self.log = CellLog(self.commits, self.visibility, config.log_retention_records_max)
+        self.chores = Chores(self.commits, tend)
         self._heart: Heart | None = None
         if opened.beating:
-            self._heart = Heart(self.commits, opened.settings, tend)
+            self._heart = Heart(self.commits, opened.settings, self.chores.start)
+
+    @property
+    def node(self) -> int:
+        return self.commits.node.id
 
     @property
     def store(self) -> BatchStore:
@@ -143,6 +149,7 @@ class CellEngine:
         """The store itself stays open: it belongs to whoever made it."""
         self.visibility.end_waits()
         join()
+        self.chores.end()
         self.commits.shut()
         if self._heart is not None:
             self._heart.stop()
@@ -196,6 +203,39 @@ class Watch:
     def _announce(self) -> None:
         with self._moved:
             self._moved.notify_all()
+
+
+class Chores:
+    """What is done now and then about dead nodes, one run of it at a time."""
+
+    def __init__(self, commits: RowCommit, tend: Callable[[], None]) -> None:
+        self._commits = commits
+        self._tend = tend
+        self._mutex = threading.Lock()
+        self._ended = False
+        self.thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        """Begin a run, unless one is going on."""
+        with self._mutex:
+            if self._ended or (self.thread is not None and self.thread.is_alive()):
+                return
+            self.thread = threading.Thread(target=self._run, name="belvedere builds", daemon=True)
+            self.thread.start()
+
+    def _run(self) -> None:
+        try:
+            self._tend()
+        except Error:
+            # What failed is taken away, or left to the next try, here or on another node.
+            self._commits.node.counts["adoptions failed"] += 1
+
+    def end(self) -> None:
+        """Begin no more runs, and wait for the last."""
+        with self._mutex:
+            self._ended = True
+        if self.thread is not None:
+            self.thread.join()
 
 
 class Heart:

@@ -1,0 +1,77 @@
+"""What views need of the database that owns them, and of the kind of store they are filled on."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Protocol, TypeVar
+
+from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.edit import Edit
+from belvedere.catalog.model import Index, View
+from belvedere.txn.border import ChangeLog, CommitProtocol, Reader
+from belvedere.txn.engine import Begin, Engine
+from belvedere.views.backfill import Build
+from belvedere.views.keep import Keeper
+from belvedere.views.rekey import CompileExpression
+
+T = TypeVar("T")
+
+
+class ChangeSchema(Protocol):
+    """Applies a change of the catalog as one transaction, and fills what it made."""
+
+    def __call__(self, change: Callable[[Edit], T]) -> T: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HostDatabase:
+    """The database that owns the views, as they see it. `resume_builds`: every backfill that was
+    cut short goes on, also of views that do not ask for it."""
+
+    engine: Engine
+    keeper: Keeper
+    begin: Begin
+    change_schema: ChangeSchema
+    compile_expression: CompileExpression
+    is_closed: Callable[[], bool]
+    resume_builds: bool
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.engine.visibility.published.catalog
+
+    @property
+    def position(self) -> int:
+        return self.engine.visibility.published.position
+
+    @property
+    def commits(self) -> CommitProtocol:
+        return self.engine.commits
+
+    @property
+    def log(self) -> ChangeLog:
+        return self.engine.log
+
+    def as_of(self, position: int) -> AbstractContextManager[Reader]:
+        """A reader of base tables at a past position that the log still reaches."""
+        return self.engine.as_of(position, self.begin)
+
+
+class StoreBackfill(Protocol):
+    """How indexes and views are filled on one kind of store. Two of them: `views.batch_backfill`
+    and `views.fill_cells`."""
+
+    def fill(self, item: Index | View, among: Sequence[View], build: Build) -> Sequence[View]:
+        """Write what an index or view being built holds; with a view perhaps others of `among`.
+        Returns the views that have to catch up from the log before they can be read."""
+
+    def take_over(self) -> Sequence[Index | View]:
+        """What dead processes were building, and this one builds from now on."""
+
+    def may_drop(self, ids: Sequence[int]) -> bool:
+        """Whether nobody else builds any of these."""
+
+    def forget_progress(self, ids: Sequence[int]) -> None:
+        """Remove what backfills of these have written for themselves; they are dropped."""
