@@ -193,7 +193,7 @@ def test_a_node_adopts_builds_by_itself() -> None:
         for _ in range(2):
             engine = second.db.engine
             assert isinstance(engine, CellEngine)
-            engine.chores.start()
+            engine.chores.start_run()
             thread = engine.chores.thread
             assert thread is not None
             thread.join(60)

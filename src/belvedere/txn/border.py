@@ -266,7 +266,7 @@ class Published(Protocol):
         """How many snapshots are open in this process."""
 
 
-Added = tuple[tuple[bytes, bytes, tuple[int, ...]], ...]
+RecordAdditions = tuple[tuple[bytes, bytes, tuple[int, ...]], ...]
 """What one record adds to sums: keys, payloads and amounts."""
 
 
@@ -278,7 +278,7 @@ class AdditionLog(Protocol):
 
     def added(
         self, start: bytes, end: bytes, after: int, through: int
-    ) -> Iterator[tuple[int, Added]]:
+    ) -> Iterator[tuple[int, RecordAdditions]]:
         """What each record after a position has added to the sums of a range of keys. Records that
         changed no table are among them."""
 

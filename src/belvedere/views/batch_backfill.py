@@ -34,7 +34,9 @@ class BatchAtomicBackfill:
     def __init__(self, host: HostDatabase) -> None:
         self._host = host
 
-    def fill(self, item: Index | View, among: Sequence[View], build: Build) -> Sequence[View]:
+    def backfill_item(
+        self, item: Index | View, among: Sequence[View], build: Build
+    ) -> Sequence[View]:
         """Fill an index; or a view, and with it those of `among` that the same scan can fill."""
         host = self._host
         if isinstance(item, Index):

@@ -63,7 +63,9 @@ class StoreBackfill(Protocol):
     """How indexes and views are filled on one kind of store. Two of them: `views.batch_backfill`
     and `views.fill_cells`."""
 
-    def fill(self, item: Index | View, among: Sequence[View], build: Build) -> Sequence[View]:
+    def backfill_item(
+        self, item: Index | View, among: Sequence[View], build: Build
+    ) -> Sequence[View]:
         """Write what an index or view being built holds; with a view perhaps others of `among`.
         Returns the views that have to catch up from the log before they can be read."""
 

@@ -1,15 +1,15 @@
 """Backfills that another process makes: views WITH (backfill = 'later').
 
-    begin    holds a position for the scan of the tables; the log is kept from it
-    finish   takes the made state in, catches up from the log, lets the view be read
+    begin_job    holds a position for the scan of the tables; the log is kept from it
+    finish_job   takes the made state in, catches up from the log, lets the view be read
 
-A view that waits is in state BUILDING: nobody reads or maintains it. `begin` makes it empty and
+A view that waits is in state BUILDING: nobody reads or maintains it. `begin_job` makes it empty and
 sets its watermark before the position is chosen, so that no change is lost between the two.
 
-`finish` may be asked again after a crash, wherever it was. While the watermark is the position of
-the scan nothing was added since, and taking the same files in once more changes nothing (they are
-linked, not moved, so they are still there). Catching up moves the watermark; that the files were in
-by then is said by a file of the job, `VIEW.taken`, which the next `begin` removes.
+`finish_job` may be asked again after a crash, wherever it was. While the watermark is the position
+of the scan nothing was added since, and taking the same files in once more changes nothing (they
+are linked, not moved, so they are still there). Catching up moves the watermark; that the files
+were in by then is said by a file of the job, `VIEW.taken`, which the next `begin_job` removes.
 """
 
 from __future__ import annotations
@@ -66,20 +66,20 @@ class ExternalBackfill:
     def _work(self) -> Path:
         return self._directory.resolve()
 
-    def begin(self, ids: Sequence[object], hold: Callable[[], Held]) -> Held:
+    def begin_job(self, ids: Sequence[object], hold: Callable[[], Held]) -> Held:
         """Make the views empty; then `hold` the position that they are filled from."""
-        views = [self._waiting(id_) for id_ in ids]
+        views = [self._expect_waiting(id_) for id_ in ids]
         with self._mutex:
             for view in views:
                 for taken in self._work.glob(f"*/{view.id}.taken"):
                     taken.unlink()
                     sync_directory(taken.parent)
                 self._host.engine.store.delete_range(*keyspace.relation_range(view.id))
-            _passed("fill.emptied")
-            self._mark(views, self._host.position)
+            _hit_failpoint("fill.emptied")
+            self._write_watermarks(views, self._host.position)
             held = hold()
-            self._mark(views, held.position)
-            _passed("fill.marked")
+            self._write_watermarks(views, held.position)
+            _hit_failpoint("fill.marked")
         return held
 
     def is_current(self, job: ExternalJob) -> bool:
@@ -87,9 +87,9 @@ class ExternalBackfill:
         view = self._host.catalog.get(job.view)
         return isinstance(view, View) and filled_later(view) and self._is_as_left(job)
 
-    def finish(self, job: ExternalJob, files: Sequence[str]) -> int:
+    def finish_job(self, job: ExternalJob, files: Sequence[str]) -> int:
         """Take the files of a job in; returns the position that the view has caught up to."""
-        view = self._waiting(job.view)
+        view = self._expect_waiting(job.view)
         with self._mutex:
             if not self._is_as_left(job):
                 raise Unavailable(
@@ -98,15 +98,15 @@ class ExternalBackfill:
                     view=view.name,
                     position=job.position,
                 )
-            if not self._taken(job).exists():
-                self._take(job, [self._own_file(name) for name in files])
+            if not self._marker_file(job).exists():
+                self._ingest_files(job, [self._require_own_file(name) for name in files])
             reached = self._deferred.refresh(view)
-            _passed("fill.caught_up")
+            _hit_failpoint("fill.caught_up")
             self._host.change_schema(lambda edit: edit.set_state(view.id, State.READY))
-            _passed("fill.published")
+            _hit_failpoint("fill.published")
         return reached
 
-    def _waiting(self, id_: object) -> View:
+    def _expect_waiting(self, id_: object) -> View:
         view = self._host.catalog.get(id_) if isinstance(id_, int) else None
         if not isinstance(view, View):
             raise InvalidInput("no such view", sqlstate="42P01", id=id_)
@@ -120,7 +120,7 @@ class ExternalBackfill:
             )
         return view
 
-    def _mark(self, views: Sequence[View], position: int) -> None:
+    def _write_watermarks(self, views: Sequence[View], position: int) -> None:
         def make(reader: Reader) -> list[Write]:
             return [watermark_write(view.id, position) for view in views]
 
@@ -130,30 +130,30 @@ class ExternalBackfill:
         """Whether the view is as this job left it."""
         with self._host.begin() as reader:
             at = watermark(reader, job.view)
-        return at == job.position or self._taken(job).exists()
+        return at == job.position or self._marker_file(job).exists()
 
-    def _take(self, job: ExternalJob, files: Sequence[Path]) -> None:
+    def _ingest_files(self, job: ExternalJob, files: Sequence[Path]) -> None:
         """Take the files in, and say so where a crash does not reach."""
-        taken = self._taken(job)
+        taken = self._marker_file(job)
         links = taken.with_suffix(".links")
         shutil.rmtree(links, ignore_errors=True)
         links.mkdir()
         for file in files:
             os.link(file, links / file.name)
-        _passed("fill.before_ingest")
+        _hit_failpoint("fill.before_ingest")
         self._host.engine.store.ingest([links / file.name for file in files])
-        _passed("fill.after_ingest")
+        _hit_failpoint("fill.after_ingest")
         taken.touch()
         sync_directory(taken.parent)
-        _passed("fill.taken")
+        _hit_failpoint("fill.taken")
 
-    def _taken(self, job: ExternalJob) -> Path:
+    def _marker_file(self, job: ExternalJob) -> Path:
         directory = (self._work / job.name).resolve()
         if directory.parent != self._work or not directory.is_dir():
             raise InvalidInput("not a job of this store", sqlstate="22023", job=directory.name)
         return directory / f"{job.view}.taken"
 
-    def _own_file(self, name: str) -> Path:
+    def _require_own_file(self, name: str) -> Path:
         """Only what a job has put beside the store is taken in."""
         path = Path(name).resolve()
         if self._work not in path.parents or not path.is_file():
@@ -161,6 +161,6 @@ class ExternalBackfill:
         return path
 
 
-def _passed(place: str) -> None:
+def _hit_failpoint(place: str) -> None:
     if failpoints.armed:
         failpoints.hit(place)

@@ -59,7 +59,9 @@ class RowAtomicBackfill:
         self._commits = commits
         self._host = host
 
-    def fill(self, item: Index | View, among: Sequence[View], build: Build) -> Sequence[View]:
+    def backfill_item(
+        self, item: Index | View, among: Sequence[View], build: Build
+    ) -> Sequence[View]:
         """Fill an index, or a view by itself. Its commits maintain it already, so that none has to
         catch up."""
         commits, host = self._commits, self._host

@@ -112,7 +112,7 @@ class BackfillDriver:
             item = self._host.catalog.get(id_)
             if not isinstance(item, Index | View) or item.state is not State.BUILDING:
                 return
-            self._fill(item)
+            self._backfill_item(item)
             self._host.change_schema(lambda edit: _let_be_read(edit, id_))
         except BaseException as error:
             if not (isinstance(error, Unavailable) and error.message == TAKEN_OVER):
@@ -126,14 +126,14 @@ class BackfillDriver:
 
     # -- filling ------------------------------------------------------------------------------
 
-    def _fill(self, item: Index | View, among: Sequence[View] | None = None) -> None:
+    def _backfill_item(self, item: Index | View, among: Sequence[View] | None = None) -> None:
         """Fill an index; or a view, and with it those of its transaction (or `among`) that the same
         scan can fill."""
         build = getattr(_builds, "build", None) or Build(share=self._share)
         if item.id in build.filled:
             return
         others = self._made_with(item) if among is None else among
-        for view in self.store.fill(item, others, build):
+        for view in self.store.backfill_item(item, others, build):
             self._deferred.refresh(view)
             build.filled.add(view.id)
 
@@ -153,7 +153,7 @@ class BackfillDriver:
             store.delete_range(*keyspace.stream_range(view.id))
         with self.watched(Build()):
             for view in ready:
-                self._fill(view, ready)
+                self._backfill_item(view, ready)
         commits.derive(lambda reader: list(_settled(reader, ready)))
 
 

@@ -19,13 +19,13 @@ def test_one_run_of_the_chores_at_a_time_and_none_after_their_end() -> None:
             assert done.wait(60)
 
         chores = Chores(commits(node), tend)
-        chores.start()
-        chores.start()
+        chores.start_run()
+        chores.start_run()
         done.set()
-        chores.end()
+        chores.end_runs()
         assert runs == [chores.thread]
         assert not runs[0].is_alive()
-        chores.start()
+        chores.start_run()
         assert chores.thread is runs[0]
 
 
@@ -37,8 +37,8 @@ def test_a_run_that_fails_is_counted_and_the_next_one_comes() -> None:
 
         chores = Chores(commits(node), tend)
         for count in (1, 2):
-            chores.start()
+            chores.start_run()
             assert chores.thread is not None
             chores.thread.join(60)
             assert commits(node).node.counts["adoptions failed"] == count
-        chores.end()
+        chores.end_runs()

@@ -17,7 +17,7 @@ from belvedere.views.external_backfill import ExternalJob
 
 def fill_begin(peer: Peer, arguments: Arguments) -> dict[str, Any]:
     serving = peer.serving
-    lease = serving.backfill.begin(arguments.items("views"), serving.leases.take)
+    lease = serving.backfill.begin_job(arguments.items("views"), serving.leases.take)
     return {"lease": lease.id, "position": lease.position}
 
 
@@ -26,7 +26,7 @@ def fill_known(peer: Peer, arguments: Arguments) -> bool:
 
 
 def fill_finish(peer: Peer, arguments: Arguments) -> int:
-    return peer.serving.backfill.finish(_job(arguments), arguments.texts("files") or [])
+    return peer.serving.backfill.finish_job(_job(arguments), arguments.texts("files") or [])
 
 
 def _job(arguments: Arguments) -> ExternalJob:

@@ -18,7 +18,7 @@ from belvedere.codec import accumulator, keyspace
 from belvedere.codec.record import HASH_BYTES, Record, decode_record
 from belvedere.errors import InvalidInput
 from belvedere.kv.cell import Begin, Delete, Get, MultiGet, Mutate, Put, Scan, Step
-from belvedere.txn.border import Added, Published
+from belvedere.txn.border import Published, RecordAdditions
 from belvedere.txn.row import cells as data
 from belvedere.txn.row import fold, forget, layout, log
 from belvedere.txn.row.layout import Floors
@@ -95,7 +95,7 @@ class CellLog:
 
     def added(
         self, start: bytes, end: bytes, after: int, through: int
-    ) -> Iterator[tuple[int, Added]]:
+    ) -> Iterator[tuple[int, RecordAdditions]]:
         """What each record after a position has added to the sums of a range of keys: (key,
         payload, amounts). Records that changed no table are among them."""
         self._require(after, through)

@@ -93,7 +93,7 @@ class CellEngine:
         self.chores = Chores(self.commits, tend)
         self._heart: Heart | None = None
         if opened.beating:
-            self._heart = Heart(self.commits, opened.settings, self.chores.start)
+            self._heart = Heart(self.commits, opened.settings, self.chores.start_run)
 
     @property
     def node(self) -> int:
@@ -149,7 +149,7 @@ class CellEngine:
         """The store itself stays open: it belongs to whoever made it."""
         self.visibility.end_waits()
         join()
-        self.chores.end()
+        self.chores.end_runs()
         self.commits.shut()
         if self._heart is not None:
             self._heart.stop()
@@ -215,7 +215,7 @@ class Chores:
         self._ended = False
         self.thread: threading.Thread | None = None
 
-    def start(self) -> None:
+    def start_run(self) -> None:
         """Begin a run, unless one is going on."""
         with self._mutex:
             if self._ended or (self.thread is not None and self.thread.is_alive()):
@@ -230,7 +230,7 @@ class Chores:
             # What failed is taken away, or left to the next try, here or on another node.
             self._commits.node.counts["adoptions failed"] += 1
 
-    def end(self) -> None:
+    def end_runs(self) -> None:
         """Begin no more runs, and wait for the last."""
         with self._mutex:
             self._ended = True
