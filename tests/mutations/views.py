@@ -107,7 +107,7 @@ MUTATIONS: dict[str, Mutation] = {
         "a deferred view is read though it has not reached the token",
         patch(
             ready_to_read,
-            ("    session.host.deferred.sample()\n", "    return entry, transaction\n"),
+            ("    session.host.views.deferred.sample()\n", "    return entry, transaction\n"),
         ),
     ),
 }
