@@ -51,8 +51,9 @@ from belvedere.txn.transaction import Transaction
 from belvedere.views.batch_backfill import BatchAtomicBackfill
 from belvedere.views.build import unfinished
 from belvedere.views.contracts import HostDatabase, StoreBackfill
+from belvedere.views.define import NewView
 from belvedere.views.fill_cells import RowAtomicBackfill
-from belvedere.views.host import NewView, ViewService
+from belvedere.views.host import ViewService
 from belvedere.views.keep import Bind, Keeper, no_queries
 from belvedere.views.participants import participants
 from belvedere.views.rekey import CompileExpression, index_participants, no_expressions

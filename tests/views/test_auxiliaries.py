@@ -186,11 +186,11 @@ def test_two_views_share_what_both_want(store: Store) -> None:
     store.run(f"CREATE MATERIALIZED VIEW one AS {DEFINITIONS['busiest']}", orders(0, 50))
     first = {view.id for view in auxiliaries(store)}
     store.run(f"CREATE MATERIALIZED VIEW two AS {DEFINITIONS['spread']}")
-    assert store.view("one").supports[0] == store.view("two").supports[0]
+    assert store.view("one").auxiliary_views[0] == store.view("two").auxiliary_views[0]
     assert first
     store.run("DROP MATERIALIZED VIEW one", orders(50, 50))
     left = {view.id for view in auxiliaries(store)}
-    assert left == set(store.view("two").supports)
+    assert left == set(store.view("two").auxiliary_views)
     assert set(store.verified().values()) == {True}
     store.run("DROP MATERIALIZED VIEW two")
     assert auxiliaries(store) == []

@@ -23,9 +23,9 @@ from belvedere.session.session import CANCELED
 from belvedere.views import backfill
 from belvedere.views.backfill import Build
 from belvedere.views.batch_backfill import BatchAtomicBackfill
+from belvedere.views.define import NewView
 from belvedere.views.fill_place import Place, listed_range, place_of, place_write
 from belvedere.views.fill_steps import Fill
-from belvedere.views.host import NewView
 from belvedere.views.watermarks import place_key, watermark
 from tests.views.sql import UNSYNCED, Store, opened
 

@@ -61,7 +61,7 @@ def test_a_narrower_view_uses_what_a_wider_one_keeps(
     store.run(f"CREATE MATERIALIZED VIEW wide AS {WIDE[name]}")
     before = auxiliaries(store)
     store.run(f"CREATE MATERIALIZED VIEW narrow AS {NARROW[name]}")
-    used = {store.db.catalog.objects[id_].name for id_ in store.view("narrow").supports}  # type: ignore[union-attr]
+    used = {store.db.catalog.objects[id_].name for id_ in store.view("narrow").auxiliary_views}  # type: ignore[union-attr]
     assert used & set(before), "nothing is shared"
     for step in range(25):
         change(store, rng, step)
@@ -96,9 +96,9 @@ def test_what_has_too_little_or_other_rows_is_not_shared(store: Store) -> None:
         "CREATE MATERIALIZED VIEW more AS SELECT g, sum(v) AS s, max(v) AS m, sum(id) AS i"
         " FROM items WHERE w > 1 GROUP BY g",
     )
-    presence = store.db.catalog.objects[store.view("more").supports[0]]
+    presence = store.db.catalog.objects[store.view("more").auxiliary_views[0]]
     assert presence.name not in first  # type: ignore[union-attr]
-    assert not set(store.view("others").supports) & set(store.view("narrow").supports)
+    assert not set(store.view("others").auxiliary_views) & set(store.view("narrow").auxiliary_views)
 
 
 def test_an_order_that_is_wanted_is_the_very_same(store: Store, rng: random.Random) -> None:
@@ -107,7 +107,7 @@ def test_an_order_that_is_wanted_is_the_very_same(store: Store, rng: random.Rand
         "CREATE MATERIALIZED VIEW wide AS SELECT v, w, g FROM items ORDER BY v LIMIT 5",
         "CREATE MATERIALIZED VIEW narrow AS SELECT w, v FROM items ORDER BY v LIMIT 5",
     )
-    assert not set(store.view("wide").supports) & set(store.view("narrow").supports)
+    assert not set(store.view("wide").auxiliary_views) & set(store.view("narrow").auxiliary_views)
     for step in range(10):
         change(store, rng, step)
     assert set(store.verified().values()) == {True}

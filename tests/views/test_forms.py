@@ -107,6 +107,18 @@ def test_a_local_group_has_an_entry_in_each_partition_it_has_rows_in(store: Stor
     assert 4 + 2 <= entries(store, "near") <= 4 + 3
 
 
+@pytest.mark.parametrize("placement", ["local", "LOCAL"])
+def test_a_local_group_is_found_by_its_key_however_the_option_is_written(
+    store: Store, placement: str
+) -> None:
+    store.run(
+        f"CREATE MATERIALIZED VIEW near WITH (placement = '{placement}') AS"
+        " SELECT customer, count(*) AS c FROM orders GROUP BY customer"
+    )
+    plan = [line for (line,) in store.run("EXPLAIN SELECT c FROM near WHERE customer = 9")]
+    assert any("Scan near" in line and "keys [in (" in line for line in plan)
+
+
 def test_a_local_aggregate_over_a_view_has_one_entry_a_group(store: Store) -> None:
     """The rows of a view are partitioned by its key, so a group is in one place."""
     store.run(

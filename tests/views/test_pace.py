@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from belvedere.catalog.view_options import Schedule
 from belvedere.views.lag import Samples, Upkeep
-from belvedere.views.schedule import Schedule
 from belvedere.views.worker import CROWD_MAX, GATHER, Pace, Plan
 
 GOAL = {1: Schedule(max_lag_us=1_000_000)}

@@ -57,9 +57,7 @@ def test_a_switch_beside_pending_changes_loses_none(store: Store) -> None:
     view = store.view("v")
     for number in range(10, 30):
         store.run(f"INSERT INTO t VALUES ({number}, 'n', 1)")
-    store.db.change_schema(
-        lambda edit: switch(edit, view, Maintenance.IMMEDIATE, dict(view.options))
-    )
+    store.db.change_schema(lambda edit: switch(edit, view, Maintenance.IMMEDIATE, view.options))
     assert ("n", 20, 20) in store.run("SELECT * FROM v")
     assert store.verified() == {"v": True}
 

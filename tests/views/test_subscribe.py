@@ -12,6 +12,7 @@ import pytest
 
 import belvedere
 from belvedere.catalog.model import Maintenance
+from belvedere.catalog.view_options import parse_options
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.session.subscription import Subscription, ViewChange, subscribe
 from belvedere.views.flip import switch
@@ -160,7 +161,7 @@ def test_what_a_switch_applies_is_in_the_stream() -> None:
         store.run("REFRESH MATERIALIZED VIEW totals")
         changes, view = subscribe(store.session(), "totals", timeout_s=0), store.view("totals")
         store.run("INSERT INTO t VALUES (2, 2, 2)")
-        options = {"keep_changes": "1000"}
+        options = parse_options({"keep_changes": "1000"})
         store.db.change_schema(lambda edit: switch(edit, view, Maintenance.IMMEDIATE, options))
         assert plain(changes) == [((2, 1, 2), 1)]
 

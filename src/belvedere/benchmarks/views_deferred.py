@@ -28,7 +28,7 @@ from belvedere.benchmarks.workload import (
 )
 from belvedere.catalog.model import Maintenance
 from belvedere.interfaces.dbapi import Connection
-from belvedere.views.host import NewView
+from belvedere.views.define import NewView
 
 ROWS = 200_000
 GROUPS = 1_000

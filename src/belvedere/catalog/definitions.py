@@ -6,10 +6,16 @@ The SQL binder fills these from text; a Python program may build them by hand. N
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from belvedere.catalog.model import Action, Maintenance, Placement
+from belvedere.catalog.view_options import (
+    NO_OPTIONS,
+    IndexColumns,
+    ViewOptions,
+    encode_options,
+)
 from belvedere.types import SqlType
 
 
@@ -114,8 +120,8 @@ class SequenceDefinition:
 @dataclass(frozen=True, slots=True)
 class ViewDefinition:
     """A view: `columns` are (name, type) of its query, `inputs` the tables it is made of, `reads`
-    the views it names; `stored`, `key_columns` and `amounts` say how it is kept
-    (catalog.model.View)."""
+    the views it names; `stored`, `key_columns` and `amounts` say how it is kept, the other fields
+    are those of catalog.model.View."""
 
     name: str
     definition: str
@@ -125,8 +131,14 @@ class ViewDefinition:
     stored: tuple[tuple[str, SqlType], ...] = ()
     key_columns: int = 0
     amounts: int = 1
-    auxiliaries: tuple[int, ...] = ()
+    supporting_objects: tuple[int, ...] = ()
     schema: str = "public"
     maintenance: Maintenance = Maintenance.IMMEDIATE
     placement: Placement = Placement.REMOTE
-    options: dict[str, str] = field(default_factory=dict)
+    options: ViewOptions = NO_OPTIONS
+    index: IndexColumns | None = None
+    replaces: int | None = None
+
+    @property
+    def stored_options(self) -> dict[str, str]:
+        return encode_options(self.options, self.index, self.replaces)

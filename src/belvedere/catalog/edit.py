@@ -417,10 +417,10 @@ class Edit:
                 stored=view_columns(wanted.stored),
                 key_columns=wanted.key_columns,
                 amounts=wanted.amounts,
-                auxiliaries=wanted.auxiliaries,
+                supporting_objects=wanted.supporting_objects,
                 maintenance=wanted.maintenance,
                 placement=wanted.placement,
-                options=wanted.options,
+                stored_options=wanted.stored_options,
                 group=0 if wanted.maintenance is model.Maintenance.IMMEDIATE else self.allocate(),
             )
         )
@@ -477,12 +477,12 @@ class Edit:
         for user in (one for one in users if not is_dropped(self.catalog.objects[one.id])):
             self.drop_view(user.id, cascade=True)
         self.mark_dropped(view)
-        self._drop_auxiliaries(view)
+        self._drop_supporting_objects(view)
 
-    def _drop_auxiliaries(self, view: View) -> None:
+    def _drop_supporting_objects(self, view: View) -> None:
         """Drop the indexes and auxiliary views that no other view uses."""
-        used = {id_ for other in self.catalog.views for id_ in other.auxiliaries}
-        for item in [self.catalog.get(id_) for id_ in view.auxiliaries if id_ not in used]:
+        used = {id_ for other in self.catalog.views for id_ in other.supporting_objects}
+        for item in [self.catalog.get(id_) for id_ in view.supporting_objects if id_ not in used]:
             if isinstance(item, View) and not is_dropped(item):
                 self.drop_view(item.id, cascade=True)
             elif isinstance(item, Index) and not is_dropped(item) and not self._users_of(item.id):

@@ -15,9 +15,13 @@ Invariants
 from __future__ import annotations
 
 import enum
+from functools import cached_property
 
 import msgspec
 
+from belvedere.catalog import view_options
+from belvedere.catalog.view_options import IndexColumns, ViewForm, ViewOptions
+from belvedere.catalog.view_options import Maintenance as Maintenance
 from belvedere.types import Kind, SqlType
 
 CATALOG_RELATION = 1
@@ -45,9 +49,12 @@ class Action(enum.StrEnum):
     SET_DEFAULT = "set default"
 
 
-class Maintenance(enum.StrEnum):
-    IMMEDIATE = "immediate"
-    DEFERRED = "deferred"
+class ViewKind(enum.StrEnum):
+    """Who asked for a view."""
+
+    USER = "user"  # CREATE MATERIALIZED VIEW
+    INDEX = "index"  # CREATE INDEX, of a view or with options
+    AUXILIARY = "auxiliary"  # nobody: the maintenance of other views reads it
 
 
 class Placement(enum.StrEnum):
@@ -188,18 +195,22 @@ class PlainView(Object, frozen=True, omit_defaults=True, tag="plain view", kw_on
     columns: tuple[Column, ...] = ()
 
 
-class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True):
+class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True, dict=True):
     """A materialized view. `inputs` are the tables it is made of, `widths` the number of columns
     each had when the view was defined (its definition sees no later ones); `reads` the views that
-    its definition names; `group` its maintenance group (0: immediate); `options` what WITH (..)
-    said, as given.
+    its definition names; `group` its maintenance group (0: immediate).
 
     It is kept as linear state (codec.state): rows of `stored` columns, the first `key_columns` of
     them the key, each with `amounts` numbers, the first of which counts rows. `orders` says of the
     first key columns whether they are descending, and whether NULLs stand first.
 
-    An auxiliary view is `part` number n (from 1) of what its definition wants kept; it has no name
-    that a user gave. `supports` are the auxiliary views a view has, in the order of the parts."""
+    `supporting_objects` are the indexes and auxiliary views that its maintenance reads; they are
+    dropped with the last view that has them. `auxiliary_views` are those that hold the parts of
+    its definition, in the order of the parts. An auxiliary view is `part` number n (from 1) of
+    what its definition wants kept; it has no name that a user gave.
+
+    `stored_options` is the map that `catalog.view_options` describes. Everybody else reads it by
+    the properties `options`, `index` and `replaces`, which are parsed once for each object."""
 
     definition: str
     columns: tuple[Column, ...]
@@ -210,15 +221,45 @@ class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True):
     key_columns: int = 0
     amounts: int = 1
     orders: tuple[tuple[bool, bool], ...] = ()
-    auxiliaries: tuple[int, ...] = ()
-    supports: tuple[int, ...] = ()
+    supporting_objects: tuple[int, ...] = msgspec.field(name="auxiliaries", default=())
+    auxiliary_views: tuple[int, ...] = msgspec.field(name="supports", default=())
     part: int = 0
     group: int = 0
     maintenance: Maintenance = Maintenance.IMMEDIATE
     placement: Placement = Placement.REMOTE
-    options: dict[str, str] = {}
+    stored_options: dict[str, str] = msgspec.field(name="options", default_factory=dict)
     state: State = State.BUILDING
     dropped_at: int = 0
+
+    @cached_property
+    def options(self) -> ViewOptions:
+        """What the user wrote in WITH (..)."""
+        return view_options.decode_options(self.stored_options)
+
+    @cached_property
+    def index(self) -> IndexColumns | None:
+        """The columns of an index, also of one of its auxiliary views; None: of no index."""
+        return view_options.decode_index(self.stored_options)
+
+    @cached_property
+    def replaces(self) -> int | None:
+        """The view whose name this one gets once it is filled; None: it has its own name."""
+        return view_options.decode_replaces(self.stored_options)
+
+    @property
+    def kind(self) -> ViewKind:
+        if self.part:
+            return ViewKind.AUXILIARY
+        return ViewKind.USER if self.index is None else ViewKind.INDEX
+
+    @property
+    def is_unique(self) -> bool:
+        """Whether it is an index that no two rows of one key may enter."""
+        return self.index is not None and self.index.unique_count is not None
+
+    @property
+    def form(self) -> ViewForm:
+        return view_options.form_of(self.options, self.index)
 
 
 AnyObject = Head | Schema | Table | Index | Sequence | PlainView | View

@@ -24,6 +24,7 @@ from belvedere.catalog.model import (
     Table,
     TypeName,
     View,
+    ViewKind,
 )
 from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Unsupported
@@ -43,7 +44,6 @@ from belvedere.session.sequences import (
 from belvedere.sql import definitions as d
 from belvedere.txn import rows
 from belvedere.txn.transaction import Transaction
-from belvedere.views.index_rule import is_index
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -331,8 +331,8 @@ def drop(edit: Edit, statement: d.Drop) -> None:
         found = edit.catalog.find(name.name, schema)
         if found is None and statement.if_exists:
             continue
-        kept = statement.kind == "index" and isinstance(found, View) and is_index(found)
-        if not isinstance(found, kind) and not kept:
+        is_index = isinstance(found, View) and found.kind is ViewKind.INDEX
+        if not isinstance(found, kind) and not (statement.kind == "index" and is_index):
             found = edit.catalog.expect(kind, name.name, schema)
         _require_own(edit.catalog, found)
         _drop_one(edit, found, statement.cascade)
@@ -341,7 +341,7 @@ def drop(edit: Edit, statement: d.Drop) -> None:
 
 def _require_own(catalog: Catalog, item: Any) -> None:
     """2BP01 for an index or auxiliary view that was made for views: it goes with the last."""
-    users = [view for view in catalog.views if item.id in view.auxiliaries]
+    users = [view for view in catalog.views if item.id in view.supporting_objects]
     if users:
         raise InvalidInput(
             "it is kept for other views",

@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
+from belvedere.catalog.view_options import parsed_us
 from belvedere.errors import InvalidInput
-from belvedere.views.schedule import parsed_us
 
 _TOKEN_CHARACTERS_MIN = 40
 

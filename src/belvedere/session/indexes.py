@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.model import Table
+from belvedere.catalog.view_options import IndexColumns, check_options
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.result import Result
-from belvedere.session.views import checked_maintenance
 from belvedere.sql import definitions as d
-from belvedere.views.index_rule import OPTION
+from belvedere.views.define import NewView
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -32,20 +32,21 @@ def create(session: Session, statement: d.CreateIndex) -> Result:
     name = statement.name or f"{table.name}_{'_'.join(names)}_idx"
     if session.catalog.find(name, schema) is not None and statement.if_not_exists:
         return Result("CREATE INDEX")
-    options = dict(statement.options)
-    maintenance = checked_maintenance(options)
+    options = check_options(dict(statement.options))
     keys = [table.columns[slot].name for slot in table.primary_key]
     columns = list(dict.fromkeys([*names, *keys, *statement.include]))
     slots = {column.name: column.slot for column in table.columns if not column.dropped}
     listed = ", ".join(map(quoted, columns))
     session.transactions.rollback()
-    session.host.views.create_view(
+    new = NewView(
         name,
         f"SELECT {listed} FROM {quoted(schema)}.{quoted(table.name)}",
-        maintenance,
-        schema=schema,
-        options=options | {OPTION: ",".join(str(slots[column]) for column in columns)},
+        options.maintenance,
+        schema,
+        options,
+        index=IndexColumns(tuple(slots[column] for column in columns)),
     )
+    session.host.views.create_views([new])
     return Result("CREATE INDEX")
 
 

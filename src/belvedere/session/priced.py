@@ -6,17 +6,17 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.graph import root_table
 from belvedere.catalog.model import Maintenance, Table, View
+from belvedere.catalog.view_options import ViewOptions
 from belvedere.plan import nodes as n
 from belvedere.session import views
 from belvedere.sql import definitions as d
 from belvedere.views.compile import Compiled
 from belvedere.views.explain import explained
-from belvedere.views.form import form_of
 from belvedere.views.price import ROWS_PER_SECOND, change_price, counted, prices, storage
 from belvedere.views.tree import Whole, inputs_of, slots_of
+from belvedere.views.wishes import required_indexes
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -26,14 +26,9 @@ def view_lines(session: Session, statement: d.MaintainView | d.CreateMaterialize
     """How a view is kept, or would be, and what it makes each write do."""
     catalog, keeper, name = session.catalog, session.host.views.keeper, statement.name
     if isinstance(statement, d.CreateMaterializedView):
-        options = dict(statement.options)
-        maintenance = views.checked_maintenance(options)
-        reads = views.views_named(catalog, statement.query)
-        wanted = ViewDefinition(
-            name.name, statement.query, (), reads=reads, maintenance=maintenance, options=options
-        )
-        compiled = keeper.compile(catalog, wanted)
-        head = f"view {name.name} would be {maintenance.value}{_form(options)}"
+        new = views.new_view(session, statement)
+        compiled = keeper.compile_new(catalog, new)
+        head = f"view {name.name} would be {new.maintenance.value}{_form(new.options)}"
         return [head, *explained(catalog, compiled), *_costs(session, compiled)]
     view = catalog.expect(View, name.name, name.schema or "public")
     compiled = keeper.compiled(catalog, view)
@@ -51,29 +46,28 @@ def _batches(session: Session, catalog: Catalog, view: View) -> Iterator[str]:
             yield f"last batch: {upkeep.evaluated}"
 
 
-def _form(options: dict[str, str]) -> str:
-    form = form_of(options)
+def _form(options: ViewOptions) -> str:
     words = [
-        "placement local" if form.local else "",
-        "join co-located" if form.colocated else "",
-        "" if form.strict else "not strict",
+        "placement local" if options.local else "",
+        "join co-located" if options.colocated else "",
+        "" if options.strict else "not strict",
     ]
     return "".join(f", {word}" for word in words if word)
 
 
 def _helpers(catalog: Catalog, view: View) -> Iterator[str]:
     """The auxiliary views it stands on, by name."""
-    for id_ in view.supports:
+    for id_ in view.auxiliary_views:
         found = catalog.get(id_)
         if isinstance(found, View):
-            users = len([v for v in catalog.views if id_ in v.supports])
+            users = len([v for v in catalog.views if id_ in v.auxiliary_views])
             yield f'kept as "{found.name}", {users} user{"" if users == 1 else "s"}'
 
 
 def _costs(session: Session, compiled: Compiled) -> Iterator[str]:
     """The price: indexes and auxiliary views to be made, each table's changes, storage, time."""
-    catalog, keeper = session.catalog, session.host.views.keeper
-    wishes = keeper.wishes_of(catalog, compiled)
+    catalog = session.catalog
+    wishes = required_indexes(catalog, compiled)
     for wish in wishes:
         table = catalog.table(wish.relation)
         columns = ", ".join(table.columns[slot].name for slot in wish.slots)

@@ -19,15 +19,15 @@ import msgspec
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import State, View
+from belvedere.catalog.model import State, View, ViewKind
 from belvedere.catalog.structure import still_used
+from belvedere.catalog.view_options import Backfill, encode_options
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.fields import Fields
 from belvedere.session import view_indexes, views
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
-from belvedere.views.build import LATER, RESUMABLE, STAGED
-from belvedere.views.index_rule import is_index
+from belvedere.views.define import NewView
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
@@ -53,7 +53,7 @@ def create_view(session: Session, statement: d.CreateMaterializedView) -> Result
     named = msgspec.structs.replace(statement, name=d.QualifiedName(schema, staged))
 
     def make() -> None:
-        views.create_view(session, named, {STAGED: str(old.id)})
+        views.create_view(session, named, replaces=old.id)
 
     _replace(session, _Pair(old, staged, statement.query), make)
     return Result("CREATE MATERIALIZED VIEW")
@@ -63,9 +63,9 @@ def go_on(session: Session) -> None:
     """Let views take their place that were made to, WITH (backfill = 'resumable'), when the process
     died; they are filled by now."""
     for new in session.host.catalog.views:
-        if STAGED not in new.options or new.options.get(LATER) != RESUMABLE:
+        if new.replaces is None or new.options.backfill is not Backfill.RESUMABLE:
             continue
-        old = session.host.catalog.get(int(new.options[STAGED]))
+        old = session.host.catalog.get(new.replaces)
         if isinstance(old, View) and old.state is State.READY:
             _replace(session, _Pair(old, new.name, new.definition), lambda: None)
         else:
@@ -88,7 +88,7 @@ def switches(session: Session, statement: d.Alter) -> bool:
     if not isinstance(action, d.SetOptions):
         return False
     wanted = views.altered(session, found, dict(action.options))
-    return views.checked_maintenance(wanted) is not found.maintenance
+    return wanted.maintenance is not found.maintenance
 
 
 def switch(session: Session, statement: d.Alter) -> Result:
@@ -97,7 +97,6 @@ def switch(session: Session, statement: d.Alter) -> Result:
     (action,) = statement.actions
     assert isinstance(action, d.SetOptions)
     options = views.altered(session, old, dict(action.options))
-    names = [column.name for column in old.columns]
     if [field.type for field in _fields(session.catalog, old)] != [c.type for c in old.columns]:
         raise Unsupported(
             "switching a view whose tables have other columns now, on a row-atomic store",
@@ -106,15 +105,17 @@ def switch(session: Session, statement: d.Alter) -> Result:
     staged = _staged(session, old.name)
 
     def make() -> None:
-        session.host.views.create_view(
+        new = NewView(
             staged,
             old.definition,
-            views.checked_maintenance(options),
-            schema=schema,
-            options=options | {STAGED: str(old.id)},
-            columns=names,
+            options.maintenance,
+            schema,
+            options,
+            columns=tuple(column.name for column in old.columns),
             reads=old.reads,
+            replaces=old.id,
         )
+        session.host.views.create_views([new])
 
     session.transactions.rollback()
     _replace(session, _Pair(old, staged, old.definition), make)
@@ -141,7 +142,7 @@ def _require_own(catalog: Catalog, view: View) -> None:
 
 
 def _is_index_of(one: View, view: View) -> bool:
-    return is_index(one) and one.reads == (view.id,)
+    return one.kind is ViewKind.INDEX and one.reads == (view.id,)
 
 
 # -- taking the place ------------------------------------------------------------------------------
@@ -178,7 +179,7 @@ def _swap(edit: Edit, schema: str, pair: _Pair, indexes: Sequence[_Pair]) -> Non
     for one in indexes:
         edit.drop_view(one.old.id)
     for user in edit.catalog.views_over(pair.old.id):
-        if STAGED not in user.options:
+        if user.replaces is None:
             reads = tuple(new.id if id_ == pair.old.id else id_ for id_ in user.reads)
             edit.put(msgspec.structs.replace(user, reads=reads))
     edit.drop_view(pair.old.id)
@@ -188,12 +189,12 @@ def _swap(edit: Edit, schema: str, pair: _Pair, indexes: Sequence[_Pair]) -> Non
 
 def _settle(edit: Edit, made: View, pair: _Pair) -> None:
     """Give a view its name, and with it the auxiliary views that were made for it."""
-    options = {key: value for key, value in made.options.items() if key != STAGED}
+    stored = encode_options(made.options, made.index)
     renamed = msgspec.structs.replace(
-        made, name=pair.old.name, options=options, definition=pair.definition
+        made, name=pair.old.name, stored_options=stored, definition=pair.definition
     )
     edit.put(renamed)
-    for one in [edit.catalog.get(id_) for id_ in made.supports]:
+    for one in [edit.catalog.get(id_) for id_ in made.auxiliary_views]:
         if isinstance(one, View) and one.definition == made.definition:
             name = one.name.replace(pair.staged, pair.old.name)
             free = edit.catalog.find(name, _schema_of(edit.catalog, one)) is None

@@ -187,9 +187,8 @@ def subscribe(
     changes does so from now on."""
     schema, _, last = name.rpartition(".")
     view = session.host.catalog.expect(View, last, schema or "public")
-    if stream.OPTION not in view.options:
-        options = {**view.options, stream.OPTION: str(stream.KEPT_POSITIONS)}
-        session.host.change_schema(lambda edit: _keep(edit, view, options))
+    if view.options.keep_changes is None:
+        session.host.change_schema(lambda edit: _keep(edit, view))
         view = session.host.catalog.expect(View, last, schema or "public")
     with session.host.begin() as reader:
         kept = stream_cells.first_of(session.host.log, reader, view)
@@ -202,9 +201,10 @@ def subscribe(
     return Subscription(session, view, position, timeout_s, shown=shown)
 
 
-def _keep(edit: Edit, view: View, options: dict[str, str]) -> None:
+def _keep(edit: Edit, view: View) -> None:
     now = edit.catalog.expect(View, view.name, _schema_name(edit, view))
-    switch(edit, now, now.maintenance, {**now.options, **options})
+    options = now.options.with_text("keep_changes", str(stream.KEPT_POSITIONS))
+    switch(edit, now, now.maintenance, options)
 
 
 def _schema_name(edit: Edit, view: View) -> str:

@@ -12,27 +12,26 @@ from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Maintenance, View
+from belvedere.catalog.model import Maintenance, View, ViewKind
+from belvedere.catalog.view_options import (
+    SCHEDULE_NAMES,
+    IndexColumns,
+    ViewOptions,
+    check_options,
+    parse_options,
+)
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.session.indexes import quoted, require_known
 from belvedere.session.result import Result
-from belvedere.session.views import checked_maintenance
 from belvedere.sql import definitions as d
-from belvedere.views.build import STAGED
+from belvedere.views.define import NewView
 from belvedere.views.flip import switch
-from belvedere.views.form import INDEX
-from belvedere.views.index_rule import is_index
-from belvedere.views.schedule import OPTIONS as SCHEDULE
-from belvedere.views.schedule import schedule_of
-from belvedere.views.unique import UNIQUE, require_unique
+from belvedere.views.unique import require_unique
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
 
-KEYS = "index keys"
-"""The option of an index: how many of its columns it was made for; the others come along."""
-
-_INHERITED = ("maintenance", "strict", *SCHEDULE)
+_INHERITED = ("maintenance", "strict", *SCHEDULE_NAMES)
 
 
 def view_of(catalog: Catalog, statement: d.CreateIndex) -> View | None:
@@ -51,20 +50,19 @@ def create(session: Session, statement: d.CreateIndex, view: View) -> Result:
         return Result("CREATE INDEX")
     every = [column.name for column in view.columns]
     columns = [*names, *(column for column in every if column not in names)]
-    options = _options(statement, view) | {INDEX: ",".join(str(every.index(c)) for c in columns)}
-    options[KEYS] = str(len(names))
-    maintenance = Maintenance(options.get("maintenance", "immediate"))
-    if statement.unique:
-        options[UNIQUE] = str(len(names))
-    session.transactions.rollback()
-    session.host.views.create_view(
+    options = _options(statement, view)
+    slots = tuple(every.index(column) for column in columns)
+    new = NewView(
         name,
         _definition(schema, view.name, columns),
-        maintenance,
-        schema=schema,
-        options=options,
+        options.maintenance,
+        schema,
+        options,
         reads=(view.id,),
+        index=IndexColumns(slots, len(names), len(names) if statement.unique else None),
     )
+    session.transactions.rollback()
+    session.host.views.create_views([new])
     if statement.unique:
         _require_unique(session, name, schema)
     return Result("CREATE INDEX")
@@ -77,7 +75,8 @@ def copy(session: Session, index: View, view: View, name: str, final: str) -> st
     schema = next(one.name for one in session.host.catalog.schemas if one.id == view.schema)
     every = [column.name for column in view.columns]
     known = [column.name for column in index.columns]
-    keys = known[: int(index.options.get(KEYS, len(known)))]
+    assert index.index is not None
+    keys = known[: index.index.key_count]
     lost = [column for column in keys if column not in every]
     if lost:
         raise InvalidInput(
@@ -88,17 +87,19 @@ def copy(session: Session, index: View, view: View, name: str, final: str) -> st
             column=lost[0],
         )
     columns = [*keys, *(column for column in every if column not in keys)]
-    order = ",".join(str(every.index(column)) for column in columns)
     options = _followed(session.host.catalog, index, view)
-    session.host.views.create_view(
+    new = NewView(
         name,
         _definition(schema, view.name, columns),
-        Maintenance(options["maintenance"]),
-        schema=schema,
-        options=options | {INDEX: order, STAGED: str(index.id)},
+        options.maintenance,
+        schema,
+        options,
         reads=(view.id,),
+        index=index.index._replace(slots=tuple(every.index(column) for column in columns)),
+        replaces=index.id,
     )
-    if UNIQUE in index.options:
+    session.host.views.create_views([new])
+    if index.is_unique:
         _require_unique(session, name, schema)
     return _definition(schema, final, columns)
 
@@ -108,18 +109,18 @@ def _definition(schema: str, view: str, columns: list[str]) -> str:
     return f"SELECT {listed} FROM {quoted(schema)}.{quoted(view)}"
 
 
-def _options(statement: d.CreateIndex, view: View) -> dict[str, str]:
+def _options(statement: d.CreateIndex, view: View) -> ViewOptions:
     given = dict(statement.options)
     if statement.unique:
         if given.get("maintenance", "immediate").lower() != "immediate" or "placement" in given:
             raise Unsupported("a unique index that is not immediate and remote")
-        given = {**{k: v for k, v in view.options.items() if k == "strict"}, **given}
+        given = {**view.options.select_texts(["strict"]), **given}
     else:
-        own = given.keys() & {"maintenance", *SCHEDULE}
-        inherited = [k for k in _INHERITED if not (own and k in SCHEDULE)]
-        given = {**{k: v for k, v in view.options.items() if k in inherited}, **given}
-    given["maintenance"] = checked_maintenance(given).value
-    return given
+        own = given.keys() & {"maintenance", *SCHEDULE_NAMES}
+        inherited = [k for k in _INHERITED if not (own and k in SCHEDULE_NAMES)]
+        given = {**view.options.select_texts(inherited), **given}
+    options = check_options(given)
+    return options.with_text("maintenance", options.maintenance.value)
 
 
 def _columns(statement: d.CreateIndex, view: View) -> list[str]:
@@ -156,7 +157,7 @@ def _require_unique(session: Session, name: str, schema: str) -> None:
 def indexes_of(catalog: Catalog, view: View) -> list[View]:
     """The indexes that were made of a view."""
     users = catalog.views_over(view.id)
-    return [user for user in users if is_index(user) and user.reads == (view.id,)]
+    return [user for user in users if user.kind is ViewKind.INDEX and user.reads == (view.id,)]
 
 
 def drop_indexes(edit: Edit, view: View) -> None:
@@ -177,23 +178,23 @@ def follow(session: Session, before: Catalog, edit: Edit, id_: int) -> None:
     view = _view(edit.catalog, id_)
     for index in indexes_of(edit.catalog, view):
         options = _followed(before, index, view)
-        maintenance = Maintenance(options["maintenance"])
+        maintenance = options.maintenance
         if options != index.options:
             if index.maintenance is not maintenance is Maintenance.IMMEDIATE:
                 session.host.views.catch_up(index)
             switch(edit, index, maintenance, options)
 
 
-def _followed(before: Catalog, index: View, new: View) -> dict[str, str]:
+def _followed(before: Catalog, index: View, new: View) -> ViewOptions:
     """The options of an index beside the view as it is now: those of the view, unless it was not
     kept like the view before."""
     old = _view(before, index.reads[0])
-    alike = schedule_of(index.options) == schedule_of(old.options)
-    if UNIQUE in index.options or index.maintenance is not old.maintenance or not alike:
+    alike = index.options.schedule == old.options.schedule
+    if index.is_unique or index.maintenance is not old.maintenance or not alike:
         return index.options
-    own = {key: value for key, value in index.options.items() if key not in SCHEDULE}
-    schedule = {key: value for key, value in new.options.items() if key in SCHEDULE}
-    return own | schedule | {"maintenance": new.maintenance.value}
+    own = {k: text for k, text in index.options.texts.items() if k not in SCHEDULE_NAMES}
+    schedule = new.options.select_texts(SCHEDULE_NAMES)
+    return parse_options(own | schedule | {"maintenance": new.maintenance.value})
 
 
 def _view(catalog: Catalog, id_: int) -> View:

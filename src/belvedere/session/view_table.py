@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Maintenance, State, View
+from belvedere.catalog.view_options import SCHEDULE_NAMES
 from belvedere.errors import Error
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.plan.fields import Field
@@ -30,7 +31,6 @@ from belvedere.types import BIGINT, DOUBLE, TEXT, Row
 from belvedere.views import claim
 from belvedere.views.additions import Recorder
 from belvedere.views.pending import required_position
-from belvedere.views.schedule import MAX_LAG, REFRESH_EVERY
 from belvedere.views.window import Window, state_before
 
 if TYPE_CHECKING:
@@ -96,9 +96,7 @@ def rows(session: Session) -> Iterator[Row]:
 def _schedule(view: View) -> str | None:
     if view.maintenance is Maintenance.IMMEDIATE:
         return None
-    given = [
-        f"{name} {view.options[name]}" for name in (MAX_LAG, REFRESH_EVERY) if name in view.options
-    ]
+    given = [f"{name} {text}" for name, text in view.options.select_texts(SCHEDULE_NAMES).items()]
     return given[0] if given else "close"
 
 
@@ -156,7 +154,7 @@ def _measured(session: Session, reader: Transaction, view: View) -> float | None
 
 
 def _auxiliaries(catalog: Catalog, view: View) -> str | None:
-    found = [catalog.get(id_) for id_ in view.auxiliaries]
+    found = [catalog.get(id_) for id_ in view.supporting_objects]
     named = [getattr(item, "name", str(item)) for item in found if item is not None]
     return ", ".join(named) or None
 

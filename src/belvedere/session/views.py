@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import datetime
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Maintenance, State, View
+from belvedere.catalog.model import Maintenance, State, View, ViewKind
+from belvedere.catalog.view_options import SCHEDULE_NAMES, ViewOptions, check_options, form_of
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
+from belvedere.session.front import current_schema
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
 from belvedere.sql.bind.statement import TEXTS, bind_statement
@@ -23,32 +26,19 @@ from belvedere.sql.rules.prune_columns import prune_columns
 from belvedere.sql.rules.push_predicates import push_predicates
 from belvedere.sql.rules.simplify_projects import simplify_projects
 from belvedere.sql.statements import DataPlan
-from belvedere.views import stream
 from belvedere.views.backfill import Build
-from belvedere.views.build import BACKFILLS, LATER, filled_later
+from belvedere.views.build import filled_later
 from belvedere.views.compile import zoned_function
+from belvedere.views.define import BoundDefinition, NewView
 from belvedere.views.flip import switch
-from belvedere.views.form import form_of
-from belvedere.views.index_rule import is_index
 from belvedere.views.keep import pinned
 from belvedere.views.read import views_in, with_views
-from belvedere.views.schedule import OPTIONS as SCHEDULE
-from belvedere.views.schedule import schedule_of
 
 if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 BUILT_LOOK_S = 0.1
-_OPTIONS = (
-    "maintenance",
-    "placement",
-    "join",
-    "max_lag",
-    "refresh_every",
-    "strict",
-    stream.OPTION,
-    LATER,
-)
+NO_QUERY = "a view is defined by a query"
 _RULES = (
     fold_nulls,
     decorrelate,
@@ -60,9 +50,14 @@ _RULES = (
 
 
 def bind_definition(catalog: Catalog, text: str) -> n.Node:
-    """The plan of a view's definition, over base tables, with sub-queries joined where they can
-    be; those that stay read no column in vain."""
-    plan, context = written(catalog, text), Context(catalog, TEXTS)
+    """The plan of a view's definition, as it is compiled."""
+    return _definition_plan(catalog, _bound(catalog, text))
+
+
+def _definition_plan(catalog: Catalog, bound: n.Node) -> n.Node:
+    """The plan of a definition over base tables, with sub-queries joined where they can be; those
+    that stay read no column in vain."""
+    plan, context = _over_tables(catalog, bound), Context(catalog, TEXTS)
     for rule in _RULES:
         plan = rule(plan, context)
 
@@ -74,15 +69,18 @@ def bind_definition(catalog: Catalog, text: str) -> n.Node:
 
 def written(catalog: Catalog, text: str) -> n.Node:
     """The plan of a query as it is written, over base tables."""
-    plan = _bound(catalog, text)
-    return with_views(catalog, plan, lambda v, _: written(pinned(catalog, v), v.definition))
+    return _over_tables(catalog, _bound(catalog, text))
+
+
+def _over_tables(catalog: Catalog, bound: n.Node) -> n.Node:
+    return with_views(catalog, bound, lambda v, _: written(pinned(catalog, v), v.definition))
 
 
 def _bound(catalog: Catalog, text: str) -> n.Node:
     (parsed,) = parse_script(text)
     bound = bind_statement(parsed.tree, catalog)
     if not isinstance(bound, DataPlan) or bound.changes:
-        raise InvalidInput("a view is defined by a query", sqlstate="42601")
+        raise InvalidInput(NO_QUERY, sqlstate="42601")
     return bound.plan
 
 
@@ -90,11 +88,9 @@ def _bound(catalog: Catalog, text: str) -> n.Node:
 
 
 def create_view(
-    session: Session,
-    statement: d.CreateMaterializedView,
-    staged: dict[str, str] = {},  # noqa: B006 (never changed)
+    session: Session, statement: d.CreateMaterializedView, *, replaces: int | None = None
 ) -> Result:
-    """`staged` are options of a view that is made to take the place of another."""
+    """`replaces` is the view whose place the new one takes when it is filled."""
     state = session.transactions
     if state.explicit or (state.open is not None and state.open.changes):
         raise Unsupported(
@@ -107,18 +103,39 @@ def create_view(
     _require_kept_rows(statement)
     _require_zone(session, statement.plan)
     state.rollback()
-    options = dict(statement.options)
     with session.host.views.backfills.watched(_build(session, name, statement.plan)):
-        session.host.views.create_view(
-            name,
-            statement.query,
-            checked_maintenance(options),
-            schema=schema,
-            options=options | staged,
-            columns=[column.name for column in statement.columns],
-            reads=views_named(session.catalog, statement.query),
-        )
+        new = new_view(session, statement)
+        session.host.views.create_views([replace(new, replaces=replaces)])
     return Result("CREATE MATERIALIZED VIEW")
+
+
+def new_view(session: Session, statement: d.CreateMaterializedView) -> NewView:
+    """What the statement asks for, with the plan of its definition."""
+    options, catalog = check_options(dict(statement.options)), session.catalog
+    bound = _bound_query(session, catalog, statement)
+    return NewView(
+        statement.name.name,
+        statement.query,
+        options.maintenance,
+        statement.name.schema or "public",
+        options,
+        columns=tuple(column.name for column in statement.columns),
+        reads=tuple(view.id for view in views_in(catalog, bound)),
+        bound=BoundDefinition(_definition_plan(catalog, bound), catalog.version),
+    )
+
+
+def _bound_query(session: Session, catalog: Catalog, statement: d.CreateMaterializedView) -> n.Node:
+    """The plan the statement was bound to; that of its text, as the catalog keeps it, where the two
+    may differ: the catalog has changed since, or the session has a schema or a zone of its own."""
+    own_zone = session.settings.zone is not datetime.UTC
+    own_schema = current_schema(session) != "public"
+    if own_zone or own_schema or statement.catalog_version != catalog.version:
+        return _bound(catalog, statement.query)
+    nodes = transform.walk(statement.plan)
+    if any(isinstance(node, n.Insert | n.Update | n.Delete) for node in nodes):
+        raise InvalidInput(NO_QUERY, sqlstate="42601")
+    return statement.plan
 
 
 def _require_kept_rows(statement: d.CreateMaterializedView) -> None:
@@ -182,78 +199,35 @@ def set_options(session: Session, edit: Edit, view: View, options: dict[str, str
     """ALTER MATERIALIZED VIEW .. SET (maintenance = ..), live: the commit brings the state along.
     A view that was deferred is caught up first, so that little is left for the commit."""
     merged = altered(session, view, options)
-    maintenance = checked_maintenance(merged)
-    if view.maintenance is Maintenance.DEFERRED and maintenance is Maintenance.IMMEDIATE:
+    deferred_before = view.maintenance is Maintenance.DEFERRED
+    if deferred_before and merged.maintenance is Maintenance.IMMEDIATE:
         session.host.views.catch_up(view)
-    switch(edit, view, maintenance, merged)
+    switch(edit, view, merged.maintenance, merged)
 
 
-def altered(session: Session, view: View, options: dict[str, str]) -> dict[str, str]:
+def altered(session: Session, view: View, given: dict[str, str]) -> ViewOptions:
     """The options of a view after ALTER."""
     if session.transactions.explicit:
         raise Unsupported("alter materialized view inside a transaction", hint="commit first")
-    if is_index(view):
+    if view.kind is ViewKind.INDEX:
         raise Unsupported("options of an index", hint="drop it and create it again")
-    merged = _merged(view.options, options)
-    checked_maintenance(merged)
-    if form_of(merged) != form_of(view.options):
+    # With what no user writes: a view that is to replace another is refused here.
+    options = check_options(_merged(view.stored_options, given))
+    if form_of(options, view.index) != view.form:
         raise Unsupported("another form of a view", hint="use CREATE OR REPLACE MATERIALIZED VIEW")
-    return merged
+    return options
 
 
 def _merged(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
     """The options of a view after ALTER: a schedule takes the place of another one, and an
     immediate view has none; keep_changes = 'off' ends the keeping."""
     immediate = given.get("maintenance", "").lower() == Maintenance.IMMEDIATE.value
-    replaced = immediate or given.keys() & set(SCHEDULE)
-    kept = {k: v for k, v in before.items() if not (replaced and k in SCHEDULE)}
+    replaced = immediate or given.keys() & set(SCHEDULE_NAMES)
+    kept = {k: v for k, v in before.items() if not (replaced and k in SCHEDULE_NAMES)}
     merged = {**kept, **given}
-    if merged.get(stream.OPTION, "").lower() == "off":
-        del merged[stream.OPTION]
+    if merged.get("keep_changes", "").lower() == "off":
+        del merged["keep_changes"]
     return merged
-
-
-def views_named(catalog: Catalog, text: str) -> tuple[int, ...]:
-    """The materialized views a definition names."""
-    return tuple(view.id for view in views_in(catalog, _bound(catalog, text)))
-
-
-def checked_maintenance(options: dict[str, str]) -> Maintenance:
-    for name in options:
-        if name not in _OPTIONS:
-            raise InvalidInput(
-                "unknown option of a materialized view",
-                sqlstate="22023",
-                hint="known are " + ", ".join(_OPTIONS),
-                name=name,
-            )
-    form_of(options)
-    if options.get(LATER, "later") not in BACKFILLS:
-        raise InvalidInput(
-            "invalid backfill",
-            sqlstate="22023",
-            hint="use 'later' or 'resumable'",
-            found=options[LATER],
-        )
-    schedule_of(options)
-    if stream.OPTION in options:
-        stream.positions_of(options[stream.OPTION])
-    try:
-        maintenance = Maintenance(options.get("maintenance", "immediate").lower())
-    except ValueError:
-        raise InvalidInput(
-            "invalid maintenance",
-            sqlstate="22023",
-            hint="use 'immediate' or 'deferred'",
-            found=options["maintenance"],
-        ) from None
-    if maintenance is Maintenance.IMMEDIATE and options.keys() & set(SCHEDULE):
-        raise InvalidInput(
-            "a schedule is for deferred views",
-            sqlstate="22023",
-            hint="add maintenance = 'deferred', or leave out max_lag and refresh_every",
-        )
-    return maintenance
 
 
 # -- reading ---------------------------------------------------------------------------------------
@@ -280,7 +254,7 @@ def bypassing_plan(session: Session, catalog: Catalog, plan: n.Node) -> n.Node:
 
 def _with_conditions_in_scans(catalog: Catalog, plan: n.Node) -> n.Node:
     """Co-located joins are told what is wanted of them before they become joins."""
-    told = any(form_of(view.options).colocated for view in views_in(catalog, plan))
+    told = any(view.options.colocated for view in views_in(catalog, plan))
     return push_predicates(plan, Context(catalog, TEXTS)) if told else plan
 
 

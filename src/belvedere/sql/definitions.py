@@ -183,7 +183,8 @@ class CreateView(msgspec.Struct, frozen=True):
 
 
 class CreateMaterializedView(msgspec.Struct, frozen=True):
-    """As `CreateView`; `inputs` are the relations that the bound plan reads."""
+    """As `CreateView`; `inputs` are the relations that the bound plan reads, `catalog_version` is
+    that of the catalog in which it was bound."""
 
     name: QualifiedName
     columns: tuple[ViewColumn, ...]
@@ -194,6 +195,7 @@ class CreateMaterializedView(msgspec.Struct, frozen=True):
     if_not_exists: bool = False
     with_data: bool = True
     or_replace: bool = False
+    catalog_version: int = 0
 
 
 # -- ALTER -----------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from belvedere import failpoints
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, State, View
 from belvedere.catalog.relation import compiled_table
+from belvedere.catalog.view_options import Backfill
 from belvedere.kv.batch import Write
 from belvedere.txn.border import CommitProtocol, Reader
 from belvedere.views.fill_place import Place, place_of, place_write
@@ -28,18 +29,6 @@ CHUNK_ROWS = 256
 
 Progress = Callable[[int], None]
 """Told the number of rows walked so far."""
-
-
-LATER = "backfill"
-"""The option of a view that somebody else will fill: WITH (backfill = 'later'); or whose fill goes
-on after the death of the process: 'resumable'."""
-
-RESUMABLE = "resumable"
-BACKFILLS = ("later", RESUMABLE)
-
-
-STAGED = "takes the place of"
-"""The option of a view that OR REPLACE fills beside the one it replaces: the id of that."""
 
 
 def unfinished(catalog: Catalog) -> tuple[Index | View, ...]:
@@ -60,7 +49,7 @@ def unfinished_item(item: Index | View | None) -> bool:
 
 def is_staged(item: Index | View) -> bool:
     """Whether it was made to take the place of another view and has not done so."""
-    return isinstance(item, View) and item.state is State.READY and STAGED in item.options
+    return isinstance(item, View) and item.state is State.READY and item.replaces is not None
 
 
 def gone_on_with(left: Sequence[Index | View], *, every: bool) -> list[Index | View]:
@@ -68,23 +57,23 @@ def gone_on_with(left: Sequence[Index | View], *, every: bool) -> list[Index | V
     they stand on. In the order in which they are filled."""
     asked = [item for item in left if _is_resumable(item) or (every and not _is_second(item))]
     views = [item for item in asked if isinstance(item, View)]
-    below = {id_ for view in views for id_ in (*view.auxiliaries, *view.supports)}
+    below = {id_ for view in views for id_ in (*view.supporting_objects, *view.auxiliary_views)}
     kept = [item for item in left if item in asked or item.id in below]
     return sorted(kept, key=lambda item: item.id)
 
 
 def _is_resumable(item: Index | View) -> bool:
-    return isinstance(item, View) and item.options.get(LATER) == RESUMABLE
+    return isinstance(item, View) and item.options.backfill is Backfill.RESUMABLE
 
 
 def _is_second(item: Index | View) -> bool:
     """Whether it was to take the place of another view, which serves."""
-    return isinstance(item, View) and STAGED in item.options
+    return isinstance(item, View) and item.replaces is not None
 
 
 def filled_later(view: View) -> bool:
     """Whether the view waits for `belvedere pipeline backfill`, also across a restart."""
-    return view.state is State.BUILDING and view.options.get(LATER) == "later"
+    return view.state is State.BUILDING and view.options.backfill is Backfill.LATER
 
 
 def fill_index(

@@ -20,7 +20,7 @@ from belvedere.errors import Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader, RowChange, Writer
 from belvedere.txn.row.protocol import RowCommit
-from belvedere.views.build import STAGED, unfinished, unfinished_item
+from belvedere.views.build import unfinished, unfinished_item
 from belvedere.views.watermarks import place_key
 
 TAKEN_OVER = "another node has taken over what was being built"
@@ -58,7 +58,7 @@ def note_builders(changes: Sequence[RowChange], reader: Reader, writer: Writer, 
 
 
 def _stage(item: Index | View) -> tuple[State, bool]:
-    return item.state, isinstance(item, View) and STAGED in item.options
+    return item.state, isinstance(item, View) and item.replaces is not None
 
 
 def _forget(old: Index | View, new: Index | View | None, writer: Writer) -> None:

@@ -29,7 +29,7 @@ from belvedere.views.flip import Flip, changed_views, switch_stream
 from belvedere.views.keep import Keeper
 from belvedere.views.maintain import Maintainer
 from belvedere.views.rekey import RekeyParticipant
-from belvedere.views.unique import UNIQUE, Unique
+from belvedere.views.unique import Unique
 
 READS, WRITES = 1, 2
 """The two sides of a join-key lock."""
@@ -130,7 +130,7 @@ class GuardedUnique(Unique):
 
 def guarded(catalog: Catalog, view: View, keeper: Keeper) -> Participant:
     inner = Guarded(keeper.maintainer(catalog, view), view, keeper)
-    return GuardedUnique(catalog, view, inner) if UNIQUE in view.options else inner
+    return GuardedUnique(catalog, view, inner) if view.is_unique else inner
 
 
 class Notes:

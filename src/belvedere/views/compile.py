@@ -22,6 +22,7 @@ from functools import cached_property, partial
 from typing import Any
 
 from belvedere.catalog.catalog import Catalog
+from belvedere.catalog.view_options import ViewForm
 from belvedere.errors import Unsupported
 from belvedere.execution.direct.dependence import walk
 from belvedere.plan import expressions as e
@@ -35,11 +36,12 @@ from belvedere.types import JSON, TEXT, Kind, SqlType
 from belvedere.views import colocated, local
 from belvedere.views.auxiliary import Auxiliary, KeptRows, auxiliaries_of, stored_rows
 from belvedere.views.core import refused
-from belvedere.views.form import REMOTE, Form
 from belvedere.views.grow import tree_of
 from belvedere.views.linear import AMOUNT_TYPE, Group, Linear, finished, linear
 from belvedere.views.normal import normalise
 from belvedere.views.tree import Tree, Whole
+
+REMOTE = ViewForm()
 
 
 @dataclass(frozen=True)
@@ -68,7 +70,7 @@ class Compiled:
 
 
 def compile_view(
-    plan: n.Node, form: Form = REMOTE, catalog: Catalog | None = None, *, on_view: bool = False
+    plan: n.Node, form: ViewForm = REMOTE, catalog: Catalog | None = None, *, on_view: bool = False
 ) -> Compiled:
     """How to keep the rows of a bound, unoptimized plan. Unsupported names what cannot be kept.
     A local form asks the catalog for partitions, unless the definition stands `on_view`."""
@@ -89,7 +91,7 @@ def _whole(plan: n.Node) -> Compiled:
     return Compiled(tree, None, plan.fields, 1, _bag_reading(plan.fields))
 
 
-def _compile(plan: n.Node, form: Form, catalog: Catalog | None) -> Compiled:
+def _compile(plan: n.Node, form: ViewForm, catalog: Catalog | None) -> Compiled:
     require_deterministic(plan)
     plan = normalise(plan)
     above: list[n.Filter | n.Project] = []

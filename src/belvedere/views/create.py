@@ -10,23 +10,22 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Maintenance, View
+from belvedere.catalog.view_options import FORM_NAMES, IndexColumns, parse_options
 from belvedere.views.auxiliary import Auxiliary, auxiliaries_of
 from belvedere.views.compile import Compiled, compile_auxiliary
 from belvedere.views.containment import serves
-from belvedere.views.form import FORM, INDEX
+from belvedere.views.define import DefinedView
 from belvedere.views.keep import Keeper
 
-_KEPT_OPTIONS = (*FORM, INDEX)
-"""What a definition is compiled by, so that its parts are numbered alike."""
 
-
-def create_auxiliaries(keeper: Keeper, edit: Edit, wanted: ViewDefinition) -> tuple[int, ...]:
+def create_auxiliaries(keeper: Keeper, edit: Edit, defined: DefinedView) -> tuple[int, ...]:
     """The ids of what the view wants kept, in the order of its parts; what an earlier view keeps
     for itself serves this one too. They are immediate, as indexes are, whatever the view is."""
     made: list[tuple[Auxiliary, int]] = []
-    for part, one in enumerate(keeper.compile(edit.catalog, wanted).auxiliaries, 1):
+    wanted = defined.definition
+    for part, one in enumerate(defined.compiled.auxiliaries, 1):
         shared = _shared(keeper, edit.catalog, one, wanted)
-        made.append((one, shared or _create(edit, wanted, part, one, made)))
+        made.append((one, shared or _create(keeper, edit, wanted, part, one, made)))
     return tuple(id_ for _, id_ in made)
 
 
@@ -42,6 +41,7 @@ def _shared(keeper: Keeper, catalog: Catalog, one: Auxiliary, wanted: ViewDefini
 
 
 def _create(
+    keeper: Keeper,
     edit: Edit,
     parent: ViewDefinition,
     part: int,
@@ -49,26 +49,31 @@ def _create(
     made: list[tuple[Auxiliary, int]],
 ) -> int:
     compiled = compile_auxiliary(one)
-    supports = tuple(
+    auxiliary_views = tuple(
         next(id_ for known, id_ in made if known.same(nested))
         for nested in auxiliaries_of(compiled.tree)
     )
-    name = f"{parent.name} (auxiliary {part})"
     fields = compiled.reading(0).fields
     definition = replace(
         parent,
-        name=name,
+        name=f"{parent.name} (auxiliary {part})",
         columns=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(fields)),
         stored=tuple((f"{i} {field.name}", field.type) for i, field in enumerate(compiled.stored)),
         key_columns=compiled.key_columns,
         amounts=compiled.amounts,
-        auxiliaries=supports,
+        supporting_objects=auxiliary_views,
         maintenance=Maintenance.IMMEDIATE,
-        options={name: parent.options[name] for name in _KEPT_OPTIONS if name in parent.options},
+        # What a definition is compiled by, so that its parts are numbered alike.
+        options=parse_options(parent.options.select_texts(FORM_NAMES)),
+        index=None if parent.index is None else IndexColumns(parent.index.slots),
+        replaces=None,
     )
     id_ = edit.create_view(definition)
-    view = edit.catalog.expect(View, name, parent.schema)
-    edit.put(msgspec.structs.replace(view, part=part, supports=supports, orders=_orders(compiled)))
+    view, orders = edit.catalog.expect(View, definition.name, parent.schema), _orders(compiled)
+    edit.put(
+        msgspec.structs.replace(view, part=part, auxiliary_views=auxiliary_views, orders=orders)
+    )
+    keeper.reuse_compiled(edit.catalog, id_, compiled, one)
     return id_
 
 

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from belvedere.catalog.catalog import Catalog, is_dropped
 from belvedere.catalog.model import View
+from belvedere.catalog.view_options import Schedule
 from belvedere.errors import Error, Unavailable
 from belvedere.txn.border import ChangeLog, CommitProtocol, Published, Reader
 from belvedere.views import claim
@@ -28,7 +29,7 @@ from belvedere.views.group import (
     units_of,
 )
 from belvedere.views.lag import Samples, Upkeep
-from belvedere.views.schedule import Schedule, schedules
+from belvedere.views.schedule import schedules
 from belvedere.views.watermarks import deferred_views
 
 RETRY_S_MIN = 0.05

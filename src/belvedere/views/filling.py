@@ -22,12 +22,12 @@ from belvedere.errors import Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
 from belvedere.views.backfill import Build
-from belvedere.views.build import STAGED, gone_on_with, unfinished
+from belvedere.views.build import gone_on_with, unfinished
 from belvedere.views.builders import TAKEN_OVER
 from belvedere.views.contracts import HostDatabase, StoreBackfill
 from belvedere.views.deferred import Deferred
 from belvedere.views.pending import required_position
-from belvedere.views.stream import OPTION, stream_start
+from belvedere.views.stream import stream_start
 from belvedere.views.watermarks import watermark_write
 
 _builds = threading.local()
@@ -81,7 +81,7 @@ class BackfillDriver:
         kept = [
             item
             for item in gone_on_with(taken, every=self._host.resume_builds)
-            if not isinstance(item, View) or STAGED not in item.options
+            if not isinstance(item, View) or item.replaces is None
         ]
         self._finish_again(self._drop_others(taken, kept))
         return len(taken)
@@ -179,5 +179,5 @@ def _settled(reader: Reader, views: Sequence[View]) -> Iterator[Write]:
         yield watermark_write(view.id, None)
         if view.group:
             yield watermark_write(view.group, required_position(reader, view))
-        if OPTION in view.options:
+        if view.options.keep_changes is not None:
             yield stream_start(view.id, required_position(reader, view))

@@ -22,6 +22,7 @@ from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
+from belvedere.catalog.view_options import ViewOptions, encode_options
 from belvedere.codec import keyspace
 from belvedere.txn.border import (
     ChangeLog,
@@ -33,8 +34,8 @@ from belvedere.txn.border import (
     Writer,
 )
 from belvedere.views.maintain import Maintainer
-from belvedere.views.schedule import group_for, schedule_of
-from belvedere.views.stream import OPTION, Noting, end_stream, start_stream
+from belvedere.views.schedule import group_for
+from belvedere.views.stream import Noting, end_stream, start_stream
 from belvedere.views.watermarks import (
     follows_log,
     place_key,
@@ -53,15 +54,17 @@ class Keeps(Protocol):
     def require_kept(self, catalog: Catalog, plain_views: Sequence[int]) -> None: ...
 
 
-def switch(edit: Edit, view: View, maintenance: Maintenance, options: dict[str, str]) -> None:
+def switch(edit: Edit, view: View, maintenance: Maintenance, options: ViewOptions) -> None:
     """Make a view immediate or deferred, or give it another schedule; the commit (`Flip`) brings
     its state along."""
     group = 0
     if maintenance is Maintenance.DEFERRED:
-        schedule = schedule_of(options)
-        same = view.group and schedule_of(view.options) == schedule
-        group = view.group if same else group_for(edit, schedule)
-    edit.put(msgspec.structs.replace(view, maintenance=maintenance, group=group, options=options))
+        same = view.group and view.options.schedule == options.schedule
+        group = view.group if same else group_for(edit, options.schedule)
+    stored = encode_options(options, view.index, view.replaces)
+    edit.put(
+        msgspec.structs.replace(view, maintenance=maintenance, group=group, stored_options=stored)
+    )
 
 
 class Flip:
@@ -130,19 +133,22 @@ class Flip:
         missed = consolidated(([record.data] for record in records), mark, frozenset(new.inputs))
         before = state_before(reader, missed, self._keeper.indexes)
         maintainer: Participant = self._keeper.maintainer(reader.catalog, new)
-        if OPTION in old.options and OPTION in new.options and old.state is State.READY:
+        if _keeps_changes(old) and new.options.keep_changes is not None:
             maintainer = Noting(new.id, maintainer)
         maintainer.writes(missed, before, writer)
 
 
 def switch_stream(old: View, new: View, reader: Reader, writer: Writer) -> None:
     """Changes are kept from the commit on that asks for it."""
-    kept_before = OPTION in old.options and old.state is State.READY
-    if OPTION in new.options and new.state is State.READY and not kept_before:
+    if _keeps_changes(new) and not _keeps_changes(old):
         at = position_of(reader, old) if follows_log(old) and follows_log(new) else None
         start_stream(writer, new.id, reader.position + 1 if at is None else at)
-    elif OPTION in old.options and OPTION not in new.options:
+    elif old.options.keep_changes is not None and new.options.keep_changes is None:
         end_stream(reader, writer, old.id)
+
+
+def _keeps_changes(view: View) -> bool:
+    return view.options.keep_changes is not None and view.state is State.READY
 
 
 def _changed_plain_views(changes: Sequence[RowChange]) -> list[int]:

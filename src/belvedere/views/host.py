@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
 
 import msgspec
 
@@ -18,6 +17,7 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import Maintenance, View
+from belvedere.catalog.view_options import parse_options
 from belvedere.codec import keyspace
 from belvedere.errors import Error
 from belvedere.kv.batch import Write
@@ -27,29 +27,18 @@ from belvedere.views.cells import cell_participants
 from belvedere.views.contracts import HostDatabase, StoreBackfill
 from belvedere.views.create import create_auxiliaries
 from belvedere.views.deferred import Deferred
+from belvedere.views.define import NewView
 from belvedere.views.delta import Wish
 from belvedere.views.external_backfill import ExternalBackfill
 from belvedere.views.filling import BackfillDriver
 from belvedere.views.pending import at_watermark, required_position, with_pending
-from belvedere.views.schedule import group_for, schedule_of
-from belvedere.views.stream import kept_positions, trimmed
+from belvedere.views.schedule import group_for
+from belvedere.views.stream import trimmed
 from belvedere.views.stream_cells import log_of
 from belvedere.views.watermarks import deferred_views
 from belvedere.views.worker import Worker
 
 TRIMMED_ENTRIES_MAX = 10_000
-
-
-class NewView(NamedTuple):
-    """What `create_views` is told of a view."""
-
-    name: str
-    definition: str
-    maintenance: Maintenance = Maintenance.IMMEDIATE
-    schema: str = "public"
-    options: dict[str, str] | None = None
-    columns: tuple[str, ...] = ()
-    reads: tuple[int, ...] = ()
 
 
 class ViewService:
@@ -95,8 +84,8 @@ class ViewService:
     ) -> int:
         """Define a materialized view, with the indexes its maintenance wants; returns when it is
         filled. `reads` are the views that its definition names."""
-
-        one = NewView(name, definition, maintenance, schema, options, tuple(columns), tuple(reads))
+        given = parse_options(options or {})
+        one = NewView(name, definition, maintenance, schema, given, tuple(columns), tuple(reads))
         return self.create_views([one])[0]
 
     def create_views(self, wanted: Sequence[NewView]) -> list[int]:
@@ -105,16 +94,17 @@ class ViewService:
         return self._host.change_schema(lambda edit: [self._create(edit, one) for one in wanted])
 
     def _create(self, edit: Edit, new: NewView) -> int:
-        wanted = self.keeper.define(edit.catalog, *_defined(new))
-        shared = self.keeper.shared_indexes(edit.catalog, wanted)
-        made = [self._helping_index(edit, one) for one in self.keeper.wishes(edit.catalog, wanted)]
-        supports = create_auxiliaries(self.keeper, edit, wanted)
-        auxiliaries = tuple(dict.fromkeys([*shared, *made, *supports]))
+        defined = self.keeper.define(edit.catalog, new)
+        shared = self.keeper.shared_indexes(edit.catalog, defined.definition)
+        made = [self._helping_index(edit, one) for one in defined.required_indexes]
+        auxiliary_views = create_auxiliaries(self.keeper, edit, defined)
+        supporting = tuple(dict.fromkeys([*shared, *made, *auxiliary_views]))
         immediate = new.maintenance is Maintenance.IMMEDIATE
-        group = 0 if immediate else group_for(edit, schedule_of(wanted.options))
-        view = edit.create_view(replace(wanted, auxiliaries=auxiliaries))
+        group = 0 if immediate else group_for(edit, new.options.schedule)
+        view = edit.create_view(replace(defined.definition, supporting_objects=supporting))
         found = edit.catalog.expect(View, new.name, new.schema)
-        edit.put(msgspec.structs.replace(found, group=group, supports=supports))
+        edit.put(msgspec.structs.replace(found, group=group, auxiliary_views=auxiliary_views))
+        self.keeper.reuse_compiled(edit.catalog, view, defined.compiled)
         return view
 
     def _helping_index(self, edit: Edit, wish: Wish) -> int:
@@ -176,7 +166,7 @@ class ViewService:
         """Forget changes of views that are older than the views keep them."""
         position = self._host.position
         for view in self._host.catalog.views:
-            kept = kept_positions(view)
+            kept = view.options.keep_changes
             if kept is not None and position > kept:
                 forget = partial(_trimmed, view.id, position - kept)
                 self._commits.derive(forget)
@@ -186,7 +176,7 @@ class ViewService:
         them; None: none has."""
         catalog = self._host.catalog
         views = [view for view in catalog.views if log_of(self._log, view) is not None]
-        kept = [positions for view in views if (positions := kept_positions(view)) is not None]
+        kept = [n for view in views if (n := view.options.keep_changes) is not None]
         return self._host.position - max(kept) if kept else None
 
     @property
@@ -217,9 +207,3 @@ class ViewService:
 
 def _trimmed(view: int, through: int, reader: Reader) -> Sequence[Write]:
     return trimmed(reader, view, through, TRIMMED_ENTRIES_MAX)
-
-
-def _defined(new: NewView) -> tuple[Any, ...]:
-    """As `Keeper.define` takes it."""
-    given = (new.name, new.schema, new.definition, new.maintenance)
-    return (*given, new.options, new.columns, new.reads)

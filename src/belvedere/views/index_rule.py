@@ -3,8 +3,8 @@
 `CREATE INDEX .. ON v` makes a materialized view of all columns of v, its own first.
 
 `CREATE INDEX .. WITH (maintenance, placement)` other than immediate and remote makes a materialized
-view of the key columns, the primary key and the included columns; the option `index` of the view
-names their slots. This rule lets it answer conditions that fix its first column:
+view of the key columns, the primary key and the included columns; `View.index` has
+their slots. This rule lets it answer conditions that fix its first column:
 
     covering    all columns wanted are in it: the view alone is read, also for a range of values
     thin        the view gives primary keys, by which the table is read; the condition is tested on
@@ -19,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from belvedere.catalog.catalog import Catalog
-from belvedere.catalog.model import State, View
+from belvedere.catalog.model import State, View, ViewKind
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
@@ -28,19 +28,12 @@ from belvedere.sql.bind.statement import TEXTS
 from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.prune_columns import prune_columns
 from belvedere.sql.rules.push_predicates import push_predicates
-from belvedere.views.form import INDEX, form_of
 
-OPTION = INDEX
 _RANGES = frozenset(("<", "<=", ">", ">="))
 
 
-def is_index(view: View) -> bool:
-    """Whether CREATE INDEX made the view."""
-    return OPTION in view.options and not view.part
-
-
 def by_index(plan: n.Node, catalog: Catalog) -> n.Node:
-    if not any(OPTION in view.options for view in catalog.views):
+    if not any(view.index is not None for view in catalog.views):
         return plan
     context = Context(catalog, TEXTS)
     return _on_node(prune_columns(push_predicates(plan, context), context), catalog)
@@ -71,7 +64,7 @@ def _answered(scan: n.Scan, condition: e.Expression, catalog: Catalog) -> n.Node
             return n.Filter(_by_key(scan, fixed, view, slots, catalog), condition)
     for view, slots in indexes:
         bounded = any(_bounds(c, scan, slots[0]) for c in transform.conjuncts(condition))
-        if bounded and set(scan.slots) <= set(slots) and not form_of(view.options).local:
+        if bounded and set(scan.slots) <= set(slots) and not view.options.local:
             return n.Filter(_covering(scan, view, slots), condition)
     return None
 
@@ -95,9 +88,10 @@ def _indexes(catalog: Catalog, relation: int) -> Iterator[tuple[View, tuple[int,
     """Of a table: those of its rows; of a view: those that were made for it."""
     of_view = isinstance(catalog.get(relation), View)
     for view in catalog.views_over(relation):
-        if is_index(view) and view.state is State.READY:
+        if view.kind is ViewKind.INDEX and view.state is State.READY:
+            assert view.index is not None
             if view.reads == ((relation,) if of_view else ()):
-                yield view, tuple(map(int, view.options[OPTION].split(",")))
+                yield view, view.index.slots
 
 
 def _fixes(condition: e.Expression, scan: n.Scan, slot: int) -> bool:

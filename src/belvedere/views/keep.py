@@ -19,26 +19,27 @@ from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
+from belvedere.catalog.view_options import form_of
 from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
 from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.txn.border import ChangeLog, CommitProtocol, Participant, ParticipantsFor, Reader
 from belvedere.txn.commit.derived import DerivedRows
+from belvedere.types import SqlType
 from belvedere.views.additions import Nothing, differences
 from belvedere.views.auxiliary import Auxiliary
 from belvedere.views.compile import Compiled, compile_auxiliary, compile_view
-from belvedere.views.delta import Wish
+from belvedere.views.define import DefinedView, NewView
 from belvedere.views.flip import Flip
-from belvedere.views.form import form_of
 from belvedere.views.kept import Found, Kept
 from belvedere.views.maintain import Maintainer
-from belvedere.views.stream import OPTION, Noting, stream_writes
+from belvedere.views.stream import Noting, stream_writes
 from belvedere.views.tiers import Tiers
 from belvedere.views.tree import inputs_of
-from belvedere.views.unique import UNIQUE, Unique
+from belvedere.views.unique import Unique
 from belvedere.views.watermarks import epoch, follows_log, next_epoch, position_of
-from belvedere.views.wishes import wishes_of
+from belvedere.views.wishes import required_indexes
 
 Bind = Callable[[Catalog, str], n.Node]
 """The text of a query to its bound plan."""
@@ -83,13 +84,13 @@ def _uses(catalog: Catalog, view: View) -> object:
     form of its state depend on."""
     tables = [(id_, catalog.objects[id_].version) for id_ in view.inputs]
     named = [(id_, catalog.get(id_)) for id_ in view.reads]
-    return (view.definition, view.part, view.options, tables, named)
+    return (view.definition, view.part, view.form, tables, named)
 
 
 def _indexes(catalog: Catalog, view: View) -> object:
     """Versions of what maintenance reads beside tables."""
     indexes = [[(i.id, i.version) for i in catalog.indexes_of(id_)] for id_ in view.inputs]
-    return (indexes, [(id_, catalog.get(id_)) for id_ in view.supports])
+    return (indexes, [(id_, catalog.get(id_)) for id_ in view.auxiliary_views])
 
 
 class Keeper:
@@ -146,13 +147,8 @@ class Keeper:
 
     def _definition(self, catalog: Catalog, view: View) -> Compiled:
         seen = pinned(catalog, view)
-        form, on_view = form_of(view.options), bool(view.reads)
-        return compile_view(self._bind(seen, view.definition), form, seen, on_view=on_view)
-
-    def compile(self, catalog: Catalog, wanted: ViewDefinition) -> Compiled:
-        form, on_view = form_of(wanted.options), bool(wanted.reads)
-        plan = self._bind(catalog, wanted.definition)
-        return compile_view(plan, form, catalog, on_view=on_view)
+        plan, on_view = self._bind(seen, view.definition), bool(view.reads)
+        return compile_view(plan, view.form, seen, on_view=on_view)
 
     # -- auxiliary views ----------------------------------------------------------------------
 
@@ -164,7 +160,7 @@ class Keeper:
 
     def _kept(self, catalog: Catalog, view: View, compiled: Compiled) -> Kept:
         """The auxiliary views of a view that are filled."""
-        pairs = zip(compiled.auxiliaries, view.supports)
+        pairs = zip(compiled.auxiliaries, view.auxiliary_views)
         return Kept(
             catalog,
             view.id,
@@ -194,7 +190,7 @@ class Keeper:
                 for view in catalog.views
                 if view.part
                 and view.state is State.READY
-                and (of is None or view.id in of.supports)
+                and (of is None or view.id in of.auxiliary_views)
                 and relations.intersection(view.inputs)
             ]
             found = (
@@ -204,39 +200,42 @@ class Keeper:
             catalog.memo[memo_key] = found
         return cast(tuple[Participant, ...], found)
 
-    def define(
-        self,
-        catalog: Catalog,
-        name: str,
-        schema: str,
-        text: str,
-        maintenance: Maintenance = Maintenance.IMMEDIATE,
-        options: dict[str, str] | None = None,
-        columns: Sequence[str] = (),
-        reads: Sequence[int] = (),
-    ) -> ViewDefinition:
-        """The catalog definition of a view over this query; Unsupported when it cannot be kept."""
-        plan = self._bind(catalog, text)
-        form = form_of(options or {})
-        compiled = compile_view(plan, form, catalog, on_view=bool(reads))
-        names = list(columns) or [field.name for field in plan.fields]
+    # -- defining -----------------------------------------------------------------------------
+
+    def define(self, catalog: Catalog, new: NewView) -> DefinedView:
+        """The definition compiled; Unsupported when it cannot be kept."""
+        plan = self._plan_of(catalog, new)
+        compiled = self._compile_plan(catalog, new, plan)
+        names = list(new.columns) or [field.name for field in plan.fields]
         if len(names) != len(plan.fields):
             raise InvalidInput("view has the wrong number of column names", sqlstate="42601")
         if len(set(names)) != len(names):
             raise InvalidInput("column is named twice", sqlstate="42701")
-        return ViewDefinition(
-            name=name,
-            schema=schema,
-            definition=text,
-            columns=tuple(zip(names, (f.type for f in plan.fields), strict=True)),
-            inputs=inputs_of(compiled.tree),
-            reads=tuple(reads),
-            stored=tuple((f"{i} {f.name}", f.type) for i, f in enumerate(compiled.stored)),
-            key_columns=compiled.key_columns,
-            amounts=compiled.amounts,
-            maintenance=maintenance,
-            options=options or {},
-        )
+        columns = tuple(zip(names, (f.type for f in plan.fields), strict=True))
+        wanted = _definition_of(new, columns, compiled)
+        return DefinedView(wanted, compiled, required_indexes(catalog, compiled))
+
+    def compile_new(self, catalog: Catalog, new: NewView) -> Compiled:
+        """How the view would be kept."""
+        return self._compile_plan(catalog, new, self._plan_of(catalog, new))
+
+    def _compile_plan(self, catalog: Catalog, new: NewView, plan: n.Node) -> Compiled:
+        form = form_of(new.options, new.index)
+        return compile_view(plan, form, catalog, on_view=bool(new.reads))
+
+    def _plan_of(self, catalog: Catalog, new: NewView) -> n.Node:
+        if new.bound is not None and new.bound.catalog_version == catalog.version:
+            return new.bound.plan
+        return self._bind(catalog, new.definition)
+
+    def reuse_compiled(
+        self, catalog: Catalog, id_: int, compiled: Compiled, auxiliary: Auxiliary | None = None
+    ) -> None:
+        """Maintain a view that was just put into this catalog by what it was defined with, for as
+        long as all that it uses stays the same."""
+        view = catalog.get(id_)
+        assert isinstance(view, View)
+        self._read[id_] = _Read(_uses(catalog, view), compiled, auxiliary)
 
     def require_kept(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
         """Raise 2BP01 when a view is not the same under this catalog, in which `plain_views` have
@@ -263,21 +262,9 @@ class Keeper:
             return error
         return None
 
-    def wishes(self, catalog: Catalog, wanted: ViewDefinition) -> tuple[Wish, ...]:
-        """The indexes that would spare the view's maintenance a scan, the shortest for each
-        table and set of columns."""
-        return self.wishes_of(catalog, self.compile(catalog, wanted))
-
-    def wishes_of(self, catalog: Catalog, compiled: Compiled) -> tuple[Wish, ...]:
-        trees = [compiled.tree, *(one.tree for one in compiled.auxiliaries)]
-        found = [wish for tree in trees for wish in wishes_of(catalog, tree)]
-        return tuple(
-            dict.fromkeys(w if w.ordered else Wish(w.relation, w.slots[:1]) for w in found)
-        )
-
     def shared_indexes(self, catalog: Catalog, wanted: ViewDefinition) -> list[int]:
         """Indexes of the view's tables that were made for other views: it may use them too."""
-        found = [id_ for other in catalog.views for id_ in other.auxiliaries]
+        found = [id_ for other in catalog.views for id_ in other.supporting_objects]
         return [
             id_
             for id_ in found
@@ -302,9 +289,10 @@ class Keeper:
 
     def _participant(self, catalog: Catalog, view: View) -> Participant:
         maintainer = self.maintainer(catalog, view)
-        if UNIQUE in view.options:
+        if view.is_unique:
             return Unique(catalog, view, maintainer)
-        return Noting(view.id, maintainer) if OPTION in view.options else maintainer
+        kept = view.options.keep_changes is not None
+        return Noting(view.id, maintainer) if kept else maintainer
 
     # -- repairing ----------------------------------------------------------------------------
 
@@ -350,6 +338,26 @@ class Keeper:
             scan.filter, lambda column: replace(column, index=slots[column.index])
         )
         return narrowed(view.id, condition)
+
+
+def _definition_of(
+    new: NewView, columns: tuple[tuple[str, SqlType], ...], compiled: Compiled
+) -> ViewDefinition:
+    return ViewDefinition(
+        name=new.name,
+        schema=new.schema,
+        definition=new.definition,
+        columns=columns,
+        inputs=inputs_of(compiled.tree),
+        reads=new.reads,
+        stored=tuple((f"{i} {f.name}", f.type) for i, f in enumerate(compiled.stored)),
+        key_columns=compiled.key_columns,
+        amounts=compiled.amounts,
+        maintenance=new.maintenance,
+        options=new.options,
+        index=new.index,
+        replaces=new.replaces,
+    )
 
 
 def _require_same_form(view: View, compiled: Compiled) -> None:

@@ -24,13 +24,11 @@ import msgspec
 
 from belvedere.catalog.model import View
 from belvedere.codec import accumulator, keyspace
-from belvedere.errors import InvalidInput
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
 from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Writer
 from belvedere.txn.history.merge import merge_scan
 from belvedere.types import Row
 
-OPTION = "keep_changes"
 KEPT_POSITIONS = 100_000
 _POSITION = struct.Struct(">Q")
 _encode = msgspec.msgpack.Encoder().encode
@@ -42,20 +40,6 @@ Addition = tuple[bytes, bytes, tuple[int, ...]]
 class Entry(NamedTuple):
     position: int
     additions: tuple[Addition, ...]
-
-
-def kept_positions(view: View) -> int | None:
-    """For how many positions the view's changes are kept; None: they are not."""
-    given = view.options.get(OPTION)
-    return None if given is None else positions_of(given)
-
-
-def positions_of(text: str) -> int:
-    if not text.isdecimal() or not int(text):
-        raise InvalidInput(
-            "keep_changes is a number of positions", sqlstate="22023", found=text, hint="100000"
-        )
-    return int(text)
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -71,7 +55,7 @@ def stream_writes(
 ) -> Iterator[Write]:
     """What those of the views that keep their changes write down of a batch."""
     for view in views:
-        if OPTION in view.options:
+        if view.options.keep_changes is not None:
             prefix = keyspace.row_prefix(view.id)
             mine = [addition for addition in additions if addition[0].startswith(prefix)]
             if mine:

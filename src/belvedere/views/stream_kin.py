@@ -15,7 +15,6 @@ from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_view
 from belvedere.codec import keyspace
 from belvedere.txn.border import Reader
-from belvedere.views.form import form_of
 
 State = dict[bytes, bytes | None]
 
@@ -67,7 +66,7 @@ class Kin:
 
 def kinship_of(catalog: Catalog, view: View) -> Kinship | None:
     """None for a view that makes each row of one entry."""
-    form = form_of(view.options)
+    form = view.form
     codec = compiled_view(catalog, view.id).key
     if form.colocated:
         return Kinship(codec.first_end, ())

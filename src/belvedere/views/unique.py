@@ -20,9 +20,6 @@ from belvedere.txn.history.readers import OverlayReader
 from belvedere.types import Row
 from belvedere.views.stream import Noted
 
-UNIQUE = "unique"
-"""The option of an index that is unique: how many of its columns are the key."""
-
 
 class Unique:
     """The participant of a unique index."""
@@ -79,7 +76,10 @@ class Keys:
 
     def __init__(self, stored: CompiledView) -> None:
         self._stored = stored
-        self._width = int(stored.view.options[UNIQUE])
+        index = stored.view.index
+        assert index is not None
+        assert index.unique_count is not None
+        self._width = index.unique_count
 
     def of(self, state: bytes) -> tuple[Row | None, int]:
         """The key, None where a NULL is in it, and how many rows are behind the state."""

@@ -8,11 +8,20 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.views.auxiliary import blind, counts_of, ordered_rows, parts_of
+from belvedere.views.compile import Compiled
 from belvedere.views.core import Expressions
 from belvedere.views.delta import Wish, restricted_wishes, terms_of
 from belvedere.views.extremum import extrema_of, serving_index
 from belvedere.views.operators import only_columns
 from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, Whole
+
+
+def required_indexes(catalog: Catalog, compiled: Compiled) -> tuple[Wish, ...]:
+    """The indexes that would spare the view's maintenance a scan, the shortest for each table and
+    set of columns."""
+    trees = [compiled.tree, *(one.tree for one in compiled.auxiliaries)]
+    found = [wish for tree in trees for wish in wishes_of(catalog, tree)]
+    return tuple(dict.fromkeys(w if w.ordered else Wish(w.relation, w.slots[:1]) for w in found))
 
 
 def wishes_of(catalog: Catalog, tree: Tree) -> Iterator[Wish]:

@@ -14,9 +14,9 @@ import threading
 from collections.abc import Callable
 from typing import NamedTuple
 
+from belvedere.catalog.view_options import Schedule
 from belvedere.txn.border import Published
 from belvedere.views.deferred import Deferred
-from belvedere.views.schedule import Schedule
 
 GATHER = 0.6
 """The part of its goal a group may gather changes for."""

@@ -37,14 +37,10 @@ from belvedere.database import Database
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.functions import formatter
 from belvedere.session.indexes import KNOWN
-from belvedere.session.view_indexes import KEYS
 from belvedere.sql.bind.statement import bind_statement
 from belvedere.sql.parse.script import parse_script
 from belvedere.sql.parse.text import quote
 from belvedere.types import BIGINT, Kind, Row, SqlType
-from belvedere.views.build import STAGED
-from belvedere.views.form import INDEX
-from belvedere.views.unique import UNIQUE
 
 T = TypeVar("T", Sequence, PlainView)
 
@@ -53,8 +49,6 @@ PUBLIC = "public"
 _SEQUENCE_KEY = KeyCodec((KeyColumn(BIGINT),), keyspace.row_prefix(SEQUENCE_RELATION))
 _SEQUENCE_ROW = RowLayout((Slot(BIGINT, None),))
 _BARE = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
-_OWN_OPTIONS = frozenset({INDEX, KEYS, UNIQUE})
-"""Options that a user never wrote."""
 
 
 def dump_sql(db: Database, limit: int | None = None) -> Iterator[str]:
@@ -79,7 +73,7 @@ def dump_sql(db: Database, limit: int | None = None) -> Iterator[str]:
     yield from _positions(db)
     for view in _in_order(catalog):
         yield _view(catalog, view)
-    yield from (_view_index(catalog, view) for view in _views(catalog) if INDEX in view.options)
+    yield from (_view_index(catalog, view) for view in _views(catalog) if view.index is not None)
 
 
 def _schemas(catalog: Catalog) -> Iterator[str]:
@@ -249,7 +243,7 @@ def _in_order(catalog: Catalog) -> Iterator[View | PlainView]:
     """Each view after those that it reads: the ones whose text is understood without the others."""
     waiting: list[View | PlainView] = [
         *_of(catalog, PlainView),
-        *(view for view in _views(catalog) if INDEX not in view.options),
+        *(view for view in _views(catalog) if view.index is None),
     ]
     waiting.sort(key=lambda one: one.id)
     known = {key: item for key, item in catalog.objects.items() if not _is_view(item)}
@@ -263,7 +257,7 @@ def _in_order(catalog: Catalog) -> Iterator[View | PlainView]:
 
 def _views(catalog: Catalog) -> list[View]:
     """Those that a user asked for, by their own names."""
-    return [view for view in catalog.views if not view.part and STAGED not in view.options]
+    return [view for view in catalog.views if not view.part and view.replaces is None]
 
 
 def _is_view(item: object) -> bool:
@@ -281,7 +275,7 @@ def _is_understood(view: View | PlainView, catalog: Catalog) -> bool:
 def _view(catalog: Catalog, view: View | PlainView) -> str:
     columns = ", ".join(quote(column.name) for column in view.columns)
     kind = "VIEW" if isinstance(view, PlainView) else "MATERIALIZED VIEW"
-    options = {} if isinstance(view, PlainView) else view.options
+    options = {} if isinstance(view, PlainView) else view.options.texts
     return (
         f"\nCREATE {kind} {_name(catalog, view)} ({columns}){_with(options)} AS\n"
         f"  {view.definition};"
@@ -293,9 +287,10 @@ def _view_index(catalog: Catalog, index: View) -> str:
     read = catalog.objects[(index.reads or index.inputs)[0]]
     assert isinstance(read, View | Table)
     names = [column.name for column in index.columns]
-    keys = names[: int(index.options.get(KEYS, len(names)))]
-    unique = "UNIQUE " if UNIQUE in index.options else ""
-    options = {name: value for name, value in index.options.items() if name in KNOWN}
+    assert index.index is not None
+    keys = names[: index.index.key_count]
+    unique = "UNIQUE " if index.is_unique else ""
+    options = index.options.select_texts(KNOWN)
     return (
         f"CREATE {unique}INDEX {quote(index.name)} ON {_name(catalog, read)}"
         f" ({', '.join(map(quote, keys))}){_with(options)};"
@@ -329,7 +324,7 @@ def _slots(table: Table, slots: tuple[int, ...]) -> str:
 
 
 def _with(options: dict[str, str]) -> str:
-    said = [f"{k} = {_text(v)}" for k, v in options.items() if k not in _OWN_OPTIONS]
+    said = [f"{name} = {_text(value)}" for name, value in options.items()]
     return f" WITH ({', '.join(said)})" if said else ""
 
 

@@ -266,6 +266,7 @@ def bind_query_form(binder: Binder, tree: QueryForm) -> d.Definition:
         tree.if_not_exists,
         tree.with_data,
         tree.or_replace,
+        binder.catalog.version,
     )
 
 

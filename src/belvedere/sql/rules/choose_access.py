@@ -64,7 +64,7 @@ def stored_rows(view: View, scan: n.Scan | n.State) -> Table:
 def _partitions(view: View, context: Context) -> int:
     """How many places a local view has each group in; 0 for other views."""
     names = [column.name for column in view.stored[:1]]
-    if view.options.get("placement") != "local" or names != [LOCAL_KEY]:
+    if not view.options.local or names != [LOCAL_KEY]:
         return 0
     return max(context.catalog.table(view.inputs[0]).partitions, 1)
 

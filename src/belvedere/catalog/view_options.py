@@ -1,0 +1,311 @@
+"""What WITH (..) says of a materialized view, parsed once.
+
+    maintenance     'immediate' or 'deferred': inside the commit, or after it
+    placement       'local': entries beside the partition of the base table, combined on read
+    join            'colocated': rows of the joined tables side by side under the join key, joined
+                    on read
+    max_lag         '500 ms', a goal: work is put off so that changes gather, but not past it
+    refresh_every   '5 s', a period: the view moves only then
+    strict          false: what cannot be maintained by its changes is computed again as a whole
+    keep_changes    for how many positions subscribers can ask for the view's changes
+    backfill        'later': another program fills the view; 'resumable': its fill goes on after
+                    the death of the process
+
+The catalog stores the texts as the user wrote them, in one map from names to texts. The same map
+holds what the system notes of a view (`IndexColumns`, the view it replaces), under names that no
+user can write because `check_options` refuses them:
+
+    index               the columns of the relation below an index: their slots, as '2,0,1'
+    index keys          how many of these columns CREATE INDEX named
+    unique              how many columns of a unique index are its key
+    takes the place of  the id of the view that this one replaces once it is filled
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import msgspec
+
+from belvedere.errors import InvalidInput
+
+FORM_NAMES = ("placement", "join", "strict")
+"""Options that decide how a definition is compiled."""
+
+SCHEDULE_NAMES = ("max_lag", "refresh_every")
+OPTION_NAMES = (
+    "maintenance",
+    "placement",
+    "join",
+    "max_lag",
+    "refresh_every",
+    "strict",
+    "keep_changes",
+    "backfill",
+)
+GOAL_US = 40_000
+"""The lag that a deferred view without a schedule aims at."""
+
+_INDEX, _INDEX_KEYS, _UNIQUE = "index", "index keys", "unique"
+_REPLACES = "takes the place of"
+_SYSTEM_NAMES = frozenset((_INDEX, _INDEX_KEYS, _UNIQUE, _REPLACES))
+_CHOICES = {
+    "placement": ("remote", "local"),
+    "join": ("materialized", "colocated"),
+    "strict": ("true", "false"),
+}
+_TRUTH = {"on": "true", "off": "false", "1": "true", "0": "false", "yes": "true", "no": "false"}
+_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)\s*")
+_UNITS_US = {
+    "us": 1,
+    "ms": 1_000,
+    "s": 1_000_000,
+    "min": 60_000_000,
+    "h": 3_600_000_000,
+    "d": 86_400_000_000,
+}
+
+
+class Maintenance(enum.StrEnum):
+    IMMEDIATE = "immediate"
+    DEFERRED = "deferred"
+
+
+class Backfill(enum.StrEnum):
+    """Who fills a view that its own statement need not finish."""
+
+    LATER = "later"
+    RESUMABLE = "resumable"
+
+
+class Schedule(NamedTuple):
+    """When a deferred view is maintained. One of the two is given; or neither, and the view follows
+    the log closely (GOAL_US), gathering the changes of a few milliseconds."""
+
+    max_lag_us: int | None = None
+    refresh_every_us: int | None = None
+
+    @property
+    def goal_s(self) -> float:
+        """How old the oldest change may get that the view does not show."""
+        return (self.max_lag_us or GOAL_US) / 1e6
+
+    @property
+    def period_s(self) -> float | None:
+        return None if self.refresh_every_us is None else self.refresh_every_us / 1e6
+
+
+class ViewForm(NamedTuple):
+    """How the rows of a definition are kept."""
+
+    local: bool = False
+    colocated: bool = False
+    strict: bool = True
+    is_index: bool = False  # rows in the order of the columns, whatever they come from
+
+
+class IndexColumns(NamedTuple):
+    """The columns of a view that CREATE INDEX made. `slots` are those of the relation below, in the
+    order of the index; the statement named the first `key_count` of them (None: not noted). In a
+    unique index no two rows have equal values in the first `unique_count`."""
+
+    slots: tuple[int, ...]
+    key_count: int | None = None
+    unique_count: int | None = None
+
+
+class ViewOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """The options of a view; `texts` are what the user wrote, in that order."""
+
+    texts: dict[str, str] = {}
+    maintenance: Maintenance = Maintenance.IMMEDIATE
+    schedule: Schedule = Schedule()
+    local: bool = False
+    colocated: bool = False
+    strict: bool = True
+    keep_changes: int | None = None
+    backfill: Backfill | None = None
+
+    def select_texts(self, names: Iterable[str]) -> dict[str, str]:
+        """What the user wrote for those of these options that are given."""
+        wanted = frozenset(names)
+        return {name: text for name, text in self.texts.items() if name in wanted}
+
+    def with_text(self, name: str, text: str) -> ViewOptions:
+        return parse_options({**self.texts, name: text})
+
+
+NO_OPTIONS = ViewOptions()
+
+
+def form_of(options: ViewOptions, index: IndexColumns | None) -> ViewForm:
+    return ViewForm(options.local, options.colocated, options.strict, index is not None)
+
+
+# -- what a user writes ----------------------------------------------------------------------------
+
+
+def check_options(texts: Mapping[str, str]) -> ViewOptions:
+    """What a statement says in WITH (..) or SET (..); 22023 for what no view can have."""
+    for name in texts:
+        if name not in OPTION_NAMES:
+            raise InvalidInput(
+                "unknown option of a materialized view",
+                sqlstate="22023",
+                hint="known are " + ", ".join(OPTION_NAMES),
+                name=name,
+            )
+    options = parse_options(texts)
+    if options.maintenance is Maintenance.IMMEDIATE and texts.keys() & set(SCHEDULE_NAMES):
+        raise InvalidInput(
+            "a schedule is for deferred views",
+            sqlstate="22023",
+            hint="add maintenance = 'deferred', or leave out max_lag and refresh_every",
+        )
+    return options
+
+
+def parse_options(texts: Mapping[str, str]) -> ViewOptions:
+    """The options that these texts mean; 22023 for a text that means none."""
+    local, colocated, strict = _parse_form(texts)
+    return ViewOptions(
+        texts=dict(texts),
+        local=local,
+        colocated=colocated,
+        strict=strict,
+        backfill=_parse_backfill(texts.get("backfill")),
+        schedule=_parse_schedule(texts.get("max_lag"), texts.get("refresh_every")),
+        keep_changes=_parse_positions(texts.get("keep_changes")),
+        maintenance=_parse_maintenance(texts.get("maintenance")),
+    )
+
+
+def _parse_form(texts: Mapping[str, str]) -> tuple[bool, bool, bool]:
+    chosen = {name: _parse_choice(name, texts[name]) for name in FORM_NAMES if name in texts}
+    local = chosen.get("placement") == "local"
+    colocated = chosen.get("join") == "colocated"
+    if local and colocated:
+        raise InvalidInput(
+            "a co-located join cannot be local",
+            sqlstate="22023",
+            detail="its tables are partitioned by different keys",
+        )
+    return local, colocated, chosen.get("strict", "true") == "true"
+
+
+def _parse_choice(name: str, text: str) -> str:
+    given = text.lower()
+    if name == "strict":
+        given = _TRUTH.get(given, given)
+    if given not in _CHOICES[name]:
+        raise InvalidInput(
+            f"invalid {name}",
+            sqlstate="22023",
+            hint="use " + " or ".join(f"'{one}'" for one in _CHOICES[name]),
+            found=text,
+        )
+    return given
+
+
+def _parse_backfill(text: str | None) -> Backfill | None:
+    try:
+        return None if text is None else Backfill(text)
+    except ValueError:
+        raise InvalidInput(
+            "invalid backfill", sqlstate="22023", hint="use 'later' or 'resumable'", found=text
+        ) from None
+
+
+def _parse_schedule(max_lag: str | None, refresh_every: str | None) -> Schedule:
+    if max_lag is not None and refresh_every is not None:
+        raise InvalidInput(
+            "a view has either max_lag or refresh_every",
+            sqlstate="22023",
+            hint="max_lag is a goal, refresh_every a period",
+        )
+    return Schedule(
+        None if max_lag is None else duration_us(max_lag),
+        None if refresh_every is None else duration_us(refresh_every),
+    )
+
+
+def duration_us(text: str) -> int:
+    length = parsed_us(text)
+    if not length:
+        raise InvalidInput(
+            "invalid duration",
+            sqlstate="22023",
+            text=text,
+            hint="write it like '500 ms' or '5 s'; more than nothing",
+        )
+    return length
+
+
+def parsed_us(text: str) -> int | None:
+    """A duration such as '250 ms' in microseconds; None for anything else."""
+    found = _DURATION.fullmatch(text)
+    return None if found is None else int(float(found[1]) * _UNITS_US[found[2]])
+
+
+def _parse_positions(text: str | None) -> int | None:
+    if text is None:
+        return None
+    if not text.isdecimal() or not int(text):
+        raise InvalidInput(
+            "keep_changes is a number of positions", sqlstate="22023", found=text, hint="100000"
+        )
+    return int(text)
+
+
+def _parse_maintenance(text: str | None) -> Maintenance:
+    try:
+        return Maintenance.IMMEDIATE if text is None else Maintenance(text.lower())
+    except ValueError:
+        raise InvalidInput(
+            "invalid maintenance",
+            sqlstate="22023",
+            hint="use 'immediate' or 'deferred'",
+            found=text,
+        ) from None
+
+
+# -- what the catalog stores -----------------------------------------------------------------------
+
+
+def encode_options(
+    options: ViewOptions, index: IndexColumns | None = None, replaces: int | None = None
+) -> dict[str, str]:
+    """The map that the catalog stores."""
+    stored = dict(options.texts)
+    if index is not None:
+        stored[_INDEX] = ",".join(map(str, index.slots))
+        if index.key_count is not None:
+            stored[_INDEX_KEYS] = str(index.key_count)
+        if index.unique_count is not None:
+            stored[_UNIQUE] = str(index.unique_count)
+    if replaces is not None:
+        stored[_REPLACES] = str(replaces)
+    return stored
+
+
+def decode_options(stored: Mapping[str, str]) -> ViewOptions:
+    return parse_options({name: t for name, t in stored.items() if name not in _SYSTEM_NAMES})
+
+
+def decode_index(stored: Mapping[str, str]) -> IndexColumns | None:
+    if _INDEX not in stored:
+        return None
+    keys, unique = stored.get(_INDEX_KEYS), stored.get(_UNIQUE)
+    return IndexColumns(
+        tuple(map(int, stored[_INDEX].split(","))),
+        None if keys is None else int(keys),
+        None if unique is None else int(unique),
+    )
+
+
+def decode_replaces(stored: Mapping[str, str]) -> int | None:
+    replaces = stored.get(_REPLACES)
+    return None if replaces is None else int(replaces)
