@@ -29,7 +29,7 @@ from belvedere.catalog.model import Table
 from belvedere.catalog.relation import CompiledTable, compiled_table
 from belvedere.codec import keyspace
 from belvedere.config import Config
-from belvedere.errors import Retry, Unavailable
+from belvedere.errors import Error, Retry, Unavailable
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.session import replacing
@@ -244,6 +244,10 @@ class Database:
     def row_atomic(self) -> bool:
         """Whether only one row of the store is written at a time."""
         return self.engine.row_atomic
+
+    @property
+    def housekeeping_failure(self) -> Error | None:
+        return self.engine.housekeeping_failure
 
     # -- positions, tokens, outcomes ----------------------------------------------------------
 

@@ -296,7 +296,7 @@ REFUSED: dict[str, tuple[str, Callable[[Edit], object]]] = {
     "column of an unknown table": ("42P01", lambda e: e.add_column(999, ID)),
     "unknown column dropped": ("42703", lambda e: e.drop_column(id_of(e, "child"), "nope")),
     "key column dropped": ("2BP01", lambda e: e.drop_column(id_of(e, "child"), "id")),
-    "renamed to a taken name": ("42P07", lambda e: e.rename_table(id_of(e, "child"), "parent")),
+    "renamed to a taken name": ("42P07", lambda e: e.rename_relation(id_of(e, "child"), "parent")),
     "index of an unknown table": (
         "42P01",
         lambda e: e.create_index(IndexDefinition("nope", (KeyPartDefinition("id"),))),
@@ -445,7 +445,7 @@ def test_a_column_that_others_refer_to_is_not_dropped(two: Catalog) -> None:
 
 def test_a_renamed_table_is_found_by_its_new_name_alone(two: Catalog) -> None:
     id_ = id_of(two, "child")
-    after = applied(two, lambda edit: edit.rename_table(id_, "kid"))
+    after = applied(two, lambda edit: edit.rename_relation(id_, "kid"))
     assert after.find("child") is None
     assert id_of(after, "kid") == id_
 

@@ -207,13 +207,18 @@ def test_once_ends_by_itself_and_goes_on_from_the_watermark(
         (" 1 second ", "1 seconds"),
         ("2 min", "2 minutes"),
         ("10 minutes", "10 minutes"),
+        ("5 h", "300 minutes"),
+        ("1 minute 30 seconds", "90 seconds"),
+        ("PT0.2S", "200 milliseconds"),
+        ("1500 us", "2 milliseconds"),
+        ("0 ms", "0 seconds"),
     ],
 )
 def test_an_interval_is_written_as_everywhere_else(given: str, spelled: str) -> None:
     assert maintain.interval_of(given) == spelled
 
 
-@pytest.mark.parametrize("given", ["", "soon", "-1 s", "5", "5 h", "1 s 2 s"])
+@pytest.mark.parametrize("given", ["", "soon", "-1 s", "5", "5 moons", "1 s 2 s"])
 def test_what_is_no_interval_is_refused(given: str) -> None:
     with pytest.raises(InvalidInput, match="not an interval of time"):
         maintain.interval_of(given)

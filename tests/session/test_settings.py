@@ -21,6 +21,10 @@ def test_a_setting_is_text_outside_and_a_value_inside(settings: Settings) -> Non
     assert settings.tier is Tier.DIRECT
     settings.set("statement_timeout", "2 s")
     assert settings.get("statement_timeout") == 2_000
+    settings.set("statement_timeout", "1 hour 30 minutes")
+    assert settings.get("statement_timeout") == 5_400_000
+    assert settings.show("statement_timeout") == "90min"
+    settings.set("statement_timeout", "2 s")
 
 
 def test_default_and_reset_go_back(settings: Settings) -> None:
@@ -61,6 +65,8 @@ def test_an_unknown_setting_gets_the_nearest_names(settings: Settings) -> None:
         ("statement_timeout", "soon", "22023"),
         ("server_version", "9", "55P02"),
         ("freshness", "now", "22023"),
+        ("freshness", "5", "22023"),
+        ("freshness", "1 hour ago", "22023"),
     ],
 )
 def test_wrong_values_change_nothing(
@@ -92,6 +98,8 @@ def test_time_zones_are_known_by_name_and_hours(settings: Settings) -> None:
         ("any", Freshness(FreshnessKind.ANY)),
         (" Latest ", Freshness(FreshnessKind.LATEST)),
         ("250 ms", Freshness(FreshnessKind.BOUNDED, 250_000)),
+        ("1 hour", Freshness(FreshnessKind.BOUNDED, 3_600_000_000)),
+        ("PT5M", Freshness(FreshnessKind.BOUNDED, 300_000_000)),
         ("2 h", Freshness(FreshnessKind.BOUNDED, 7_200_000_000)),
         ("1.5s", Freshness(FreshnessKind.BOUNDED, 1_500_000)),
         ("a" * 54, Freshness(FreshnessKind.TOKEN, token="a" * 54)),

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 import belvedere
+from belvedere.errors import Unavailable
 from belvedere.session import session
 from belvedere.sql.parse.normal import normalised
 from belvedere.sql.parse.script import parse_script
@@ -217,6 +218,12 @@ def test_a_timeout_stops_a_statement_alone(con: belvedere.Connection) -> None:
     assert one(con, "SELECT count(*) FROM t") == 3
 
 
+def test_a_timeout_longer_than_a_thread_can_wait_stops_nothing(con: belvedere.Connection) -> None:
+    con.execute("SET statement_timeout = '1000 years'")
+    assert one(con, "SELECT count(*) FROM t") == 3
+    con.execute("RESET statement_timeout")
+
+
 @pytest.mark.parametrize("tier", ["direct", "duckdb"])
 def test_cancel_comes_from_another_thread(con: belvedere.Connection, tier: str) -> None:
     con.execute(f"SET tier = {tier}")
@@ -296,3 +303,26 @@ def test_hostile_texts_end_in_an_error(con: belvedere.Connection, rng: random.Ra
             con.execute(text)
         assert con.session.transactions.open is None, text[:100]
     assert con.execute("SELECT * FROM t").fetchall() == before
+
+
+def test_a_root_that_may_be_null_is_refused_in_create_and_alter_alike(
+    con: belvedere.Connection,
+) -> None:
+    con.execute("CREATE TABLE up (id int PRIMARY KEY)")
+    columns = "id int PRIMARY KEY, up int CONSTRAINT to_up REFERENCES up"
+    assert sqlstate(con, f"CREATE TABLE low ({columns}) WITH (root = 'to_up')") == "42704"
+    con.execute(f"CREATE TABLE low ({columns})")
+    assert sqlstate(con, "ALTER TABLE low SET (root = 'to_up')") == "42704"
+    con.execute("ALTER TABLE low ALTER COLUMN up SET NOT NULL")
+    con.execute("ALTER TABLE low SET (root = 'to_up')")
+
+
+def test_what_the_upkeep_of_a_store_failed_with_is_shown(
+    con: belvedere.Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = "SELECT error, sqlstate FROM belvedere.housekeeping"
+    assert con.execute(rows).fetchall() == [(None, None)]
+    failure = Unavailable("the disk is full", sqlstate="53100")
+    host = type(con.session.host)
+    monkeypatch.setattr(host, "housekeeping_failure", property(lambda _: failure))
+    assert con.execute(rows).fetchall() == [("the disk is full", "53100")]

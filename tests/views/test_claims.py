@@ -11,6 +11,7 @@ from belvedere.views import claim
 from belvedere.views.claim import Claim
 from belvedere.views.deferred import CLAIM_EXPIRY_S, Deferred
 from belvedere.views.group import Unit, work_out
+from belvedere.views.stream import Addition
 from belvedere.views.watermarks import members, watermark
 from tests.views.sql import Store, opened
 from tests.views.test_groups import until
@@ -39,7 +40,7 @@ def settled(store: Store) -> bool:
         return len(members(reader, group(store))) == 2 and at == reader.position
 
 
-def additions(store: Store, held: Claim) -> list[claim.Addition]:
+def additions(store: Store, held: Claim) -> list[Addition]:
     """What another maintainer works out for its claim."""
     with store.db.begin() as reader:
         assert held.end == reader.position

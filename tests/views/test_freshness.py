@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from belvedere.errors import InvalidInput
 from belvedere.session import reading
 from belvedere.session.reading import Way
 from belvedere.session.session import Session
+from belvedere.views import cost_model
 from tests.views.sql import Store, opened, rows_of
 
 TOTALS = "SELECT g, count(*) AS c, sum(v) AS s FROM t GROUP BY g"
@@ -204,7 +206,7 @@ def test_a_view_far_behind_a_small_table_is_bypassed(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reading, "BYPASS_PENDING_MIN", 5)
-    monkeypatch.setattr(reading, "CHANGE_S", 1.0)
+    monkeypatch.setattr(cost_model, "UNMEASURED_CHANGE_S", 1.0)
     for number in range(10, 20):
         store.run(f"INSERT INTO t VALUES ({number}, 1, 1)", f"DELETE FROM t WHERE id = {number}")
     session = store.session()
@@ -225,13 +227,13 @@ def test_a_view_the_worker_is_at_is_waited_for(
 ) -> None:
     """The worker is about to end: waiting for it is less than doing all of its work again."""
     monkeypatch.setattr(reading, "BYPASS_PENDING_MIN", 5)
-    monkeypatch.setattr(reading, "CHANGE_S", 1.0)
-    monkeypatch.setattr(reading, "STATEMENT_S", 100.0)
+    monkeypatch.setattr(cost_model, "UNMEASURED_CHANGE_S", 1.0)
+    monkeypatch.setattr(cost_model, "STATEMENT_S", 100.0)
     for number in range(10, 20):
         store.run(f"INSERT INTO t VALUES ({number}, 1, 1)")
     deferred, group = store.db.views.deferred, store.view("totals").group
     monkeypatch.setattr(deferred, "seconds_left", lambda g: 30.0 if g == group else None)
-    monkeypatch.setattr(reading, "CHANGE_S", 60.0)
+    monkeypatch.setattr(cost_model, "UNMEASURED_CHANGE_S", 60.0)
     session, waits = store.session(), threading.Event()
     wait_moved = deferred.wait_moved
 
@@ -265,12 +267,12 @@ def test_without_any_reader_far_behind_nothing_is_bypassed(store: Store) -> None
 def test_explain_says_why_a_cheaper_way_is_not_taken(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reading, "CHANGE_S", 10.0)
+    monkeypatch.setattr(cost_model, "UNMEASURED_CHANGE_S", 10.0)
     store.run("INSERT INTO t VALUES (2, 1, 1)")
     line, costs = explained(store.session(), "SELECT * FROM totals", "latest")
     assert line == "deferred totals: catch up (1 commit behind)"
     assert costs.endswith("; fewer than 1000 commits are caught up with, whatever it costs")
-    monkeypatch.setattr(reading, "CHANGE_S", 0.0)
+    monkeypatch.setattr(cost_model, "UNMEASURED_CHANGE_S", 0.0)
     _, costs = explained(store.session(), "SELECT * FROM totals", "latest")
     assert "fewer" not in costs
 
@@ -299,3 +301,54 @@ def test_a_view_that_fails_on_a_row_says_so_to_every_reader_until_the_row_is_gon
         assert rows_of(reader, "SELECT * FROM totals", freshness) == [(1, 1, 1)]
     store.run("DELETE FROM t WHERE id = 2", "REFRESH MATERIALIZED VIEW shares")
     assert rows_of(reader, query, freshness) == [(1, 100)]
+
+
+SITUATIONS = {
+    "alone": [],
+    "in a transaction": ["BEGIN"],
+    "in a transaction that has read": ["BEGIN", "SELECT * FROM t"],
+    "with own changes": ["BEGIN", "INSERT INTO t VALUES (9, 1, 1)"],
+    "with own changes of another table": ["BEGIN", "INSERT INTO other VALUES (1)"],
+}
+
+
+@pytest.mark.parametrize("freshness", ["session", "latest", "any", BOUND])
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT c FROM totals",
+        "SELECT c, (SELECT count(*) FROM t) FROM totals",
+        "INSERT INTO other SELECT c + 100 FROM totals",
+    ],
+)
+@pytest.mark.parametrize("situation", SITUATIONS)
+def test_explain_decides_as_the_statement_does(
+    store: Store, monkeypatch: pytest.MonkeyPatch, situation: str, query: str, freshness: str
+) -> None:
+    store.run("CREATE TABLE other (id int PRIMARY KEY)", "INSERT INTO t VALUES (2, 1, 1)")
+    session = store.session()
+    for statement in SITUATIONS[situation]:
+        session.execute(statement).materialize()
+    store.run("INSERT INTO t VALUES (3, 1, 1)")
+    decided: list[tuple[object, ...]] = []
+    decide = reading.decide
+
+    def noted(*arguments: Any, **options: Any) -> reading.Decision:
+        decided.append((arguments[3:], options))
+        return decide(*arguments, **options)
+
+    monkeypatch.setattr(reading, "decide", noted)
+    explained(session, query, freshness)
+    (would,) = decided
+    session.execute(query, freshness=freshness).materialize()
+    assert decided in ([would], [would, would])  # one view at any state takes no decision
+
+
+def test_explain_says_that_own_changes_are_caught_up_with(store: Store) -> None:
+    store.run("REFRESH MATERIALIZED VIEW totals")
+    session = store.session()
+    session.execute("BEGIN")
+    session.execute("INSERT INTO t VALUES (9, 1, 1)")
+    (line,) = explained(session, "SELECT c FROM totals", "session")
+    assert line == "deferred totals: catch up (0 commits behind)"
+    assert rows_of(session, "SELECT c FROM totals", "session") == [(2,)]

@@ -85,6 +85,31 @@ def test_another_schedule_is_another_group(store: Store) -> None:
     assert len(set(groups.values())) == 3
 
 
+def test_a_schedule_is_written_like_an_interval_too(store: Store) -> None:
+    lags = ("1 hour", "60 min", "1:00", "PT1H", "59 minutes 60 seconds")
+    for number, lag in enumerate(lags):
+        deferred(store, f"v{number}", TOTALS, f", max_lag = '{lag}'")
+    deferred(store, "daily", TOTALS, ", refresh_every = '1 day'")
+    groups = [view.group for view in store.db.deferred_views() if view.name != "daily"]
+    assert len(set(groups)) == 1
+    shown = store.run("SELECT schedule FROM belvedere.views WHERE name IN ('v0', 'daily')")
+    assert sorted(shown) == [("max_lag 1 hour",), ("refresh_every 1 day",)]
+
+
+@pytest.mark.parametrize("lag", ["5", "soon", "-1 hour", "1 hour ago", "0 s", "infinity"])
+def test_a_schedule_that_is_no_length_of_time_is_refused(store: Store, lag: str) -> None:
+    with pytest.raises(InvalidInput, match="invalid duration"):
+        deferred(store, "v", TOTALS, f", max_lag = '{lag}'")
+
+
+def test_a_schedule_longer_than_a_thread_can_wait_stops_nobody(store: Store) -> None:
+    deferred(store, "never", TOTALS, ", refresh_every = '1000 years'")
+    store.run("INSERT INTO t VALUES (4, 'b', 4)")
+    deferred(store, "close", TOTALS)
+    store.run("INSERT INTO t VALUES (5, 'b', 5)")
+    until(lambda: store.db.watermark(store.view("close")) == store.db.position)
+
+
 def test_a_group_with_a_period_moves_only_then_or_when_told(store: Store) -> None:
     deferred(store, "hourly", TOTALS, ", refresh_every = '1 h'")
     deferred(store, "close", TOTALS)

@@ -11,7 +11,7 @@ import pytest
 from belvedere.database import Database
 from belvedere.errors import InvalidInput
 from belvedere.session.subscription import subscribe
-from belvedere.views import costs, sizes, tiers
+from belvedere.views import cost_model, costs, sizes, tiers
 from belvedere.views.additions import Recorder, state_rows
 from belvedere.views.group import apply_batch, unit_of, work_out
 from belvedere.views.tiers import CHANGES_MIN
@@ -164,7 +164,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(costs, "CHANGES_MIN", math.inf)
     monkeypatch.setattr(sizes, "SHARE", math.inf)
     monkeypatch.setattr(tiers, "CHANGES_MIN", CHANGES_MIN // 100)
-    monkeypatch.setattr(tiers, "STATEMENT_S", tiers.STATEMENT_S / 1000)
+    monkeypatch.setattr(cost_model, "STATEMENT_S", cost_model.STATEMENT_S / 1000)
 
 
 FEW = CHANGES_MIN // 100
@@ -233,7 +233,7 @@ def test_a_view_with_many_rows_is_not_compared_as_a_whole_for_some(
         large(store, 20 * FEW)
         store.run("REFRESH MATERIALIZED VIEW rows", "REFRESH MATERIALIZED VIEW ends")
         monkeypatch.setattr(tiers, "STATE_COUNTED_MAX", FEW)
-        monkeypatch.setattr(tiers, "COMPARED_S", 1e-4)
+        monkeypatch.setattr(cost_model, "COMPARED_S", 1e-4)
         store.run(f"UPDATE t SET v = v + 1, g = g + 1 WHERE id <= {2 * FEW}")
         store.run("REFRESH MATERIALIZED VIEW rows", "REFRESH MATERIALIZED VIEW ends")
         assert last_batch(store, "rows").startswith("python: ")

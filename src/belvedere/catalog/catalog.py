@@ -28,7 +28,6 @@ from belvedere.catalog.model import (
 from belvedere.errors import InvalidInput
 
 PUBLIC_ID = 10
-BELVEDERE_ID = 11
 
 T = TypeVar("T", Table, Index, Sequence, PlainView, View)
 

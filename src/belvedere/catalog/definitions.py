@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from belvedere.catalog.model import Action, Maintenance, Placement
+from belvedere.catalog.model import Action, Maintenance
 from belvedere.catalog.view_options import (
     NO_OPTIONS,
     IndexColumns,
@@ -103,7 +103,6 @@ class IndexDefinition:
     nulls_distinct: bool = True
     where: str | None = None
     maintenance: Maintenance = Maintenance.IMMEDIATE
-    placement: Placement = Placement.REMOTE
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +133,6 @@ class ViewDefinition:
     supporting_objects: tuple[int, ...] = ()
     schema: str = "public"
     maintenance: Maintenance = Maintenance.IMMEDIATE
-    placement: Placement = Placement.REMOTE
     options: ViewOptions = NO_OPTIONS
     index: IndexColumns | None = None
     replaces: int | None = None

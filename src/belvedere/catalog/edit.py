@@ -255,10 +255,11 @@ class Edit:
         )
         self.replace_column(table_id, dropped)
 
-    def rename_table(self, table_id: int, name: str) -> None:
-        table = self.catalog.table(table_id)
-        self._require_free(name, self._schema_name(table.schema))
-        self.put(msgspec.structs.replace(table, name=name))
+    def rename_relation(self, id_: int, name: str) -> None:
+        item = self.catalog.get(id_)
+        assert isinstance(item, Table | Index | model.Sequence | model.PlainView | View)
+        self._require_free(name, self._schema_name(item.schema))
+        self.put(msgspec.structs.replace(item, name=name))
 
     # -- constraints and indexes --------------------------------------------------------------
 
@@ -313,7 +314,6 @@ class Edit:
                 hidden=hidden,
                 state=State.READY if is_new else State.BUILDING,
                 maintenance=wanted.maintenance,
-                placement=wanted.placement,
             )
         )
         return id_
@@ -419,7 +419,6 @@ class Edit:
                 amounts=wanted.amounts,
                 supporting_objects=wanted.supporting_objects,
                 maintenance=wanted.maintenance,
-                placement=wanted.placement,
                 stored_options=wanted.stored_options,
                 group=0 if wanted.maintenance is model.Maintenance.IMMEDIATE else self.allocate(),
             )

@@ -35,7 +35,6 @@ class State(enum.StrEnum):
 
     BUILDING = "building"  # written by maintenance, read by nobody
     READY = "ready"  # written and read
-    NEEDS_REBUILD = "needs rebuild"  # the log was trimmed past it; neither
     DROPPED = "dropped"  # rows stay until the log is trimmed past the drop
 
 
@@ -55,11 +54,6 @@ class ViewKind(enum.StrEnum):
     USER = "user"  # CREATE MATERIALIZED VIEW
     INDEX = "index"  # CREATE INDEX, of a view or with options
     AUXILIARY = "auxiliary"  # nobody: the maintenance of other views reads it
-
-
-class Placement(enum.StrEnum):
-    REMOTE = "remote"
-    LOCAL = "local"
 
 
 class TypeName(msgspec.Struct, frozen=True, array_like=True):
@@ -176,7 +170,6 @@ class Index(Object, frozen=True, omit_defaults=True, tag="index", kw_only=True):
     hidden: bool = False  # made by us to serve a foreign key
     state: State = State.READY
     maintenance: Maintenance = Maintenance.IMMEDIATE
-    placement: Placement = Placement.REMOTE
     dropped_at: int = 0
 
 
@@ -226,7 +219,6 @@ class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True, di
     part: int = 0
     group: int = 0
     maintenance: Maintenance = Maintenance.IMMEDIATE
-    placement: Placement = Placement.REMOTE
     stored_options: dict[str, str] = msgspec.field(name="options", default_factory=dict)
     state: State = State.BUILDING
     dropped_at: int = 0

@@ -24,13 +24,13 @@ user can write because `check_options` refuses them:
 from __future__ import annotations
 
 import enum
-import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import msgspec
 
 from belvedere.errors import InvalidInput
+from belvedere.plan.values.durations import parse_duration_us
 
 FORM_NAMES = ("placement", "join", "strict")
 """Options that decide how a definition is compiled."""
@@ -58,15 +58,6 @@ _CHOICES = {
     "strict": ("true", "false"),
 }
 _TRUTH = {"on": "true", "off": "false", "1": "true", "0": "false", "yes": "true", "no": "false"}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)\s*")
-_UNITS_US = {
-    "us": 1,
-    "ms": 1_000,
-    "s": 1_000_000,
-    "min": 60_000_000,
-    "h": 3_600_000_000,
-    "d": 86_400_000_000,
-}
 
 
 class Maintenance(enum.StrEnum):
@@ -233,7 +224,7 @@ def _parse_schedule(max_lag: str | None, refresh_every: str | None) -> Schedule:
 
 
 def duration_us(text: str) -> int:
-    length = parsed_us(text)
+    length = parse_duration_us(text)
     if not length:
         raise InvalidInput(
             "invalid duration",
@@ -242,12 +233,6 @@ def duration_us(text: str) -> int:
             hint="write it like '500 ms' or '5 s'; more than nothing",
         )
     return length
-
-
-def parsed_us(text: str) -> int | None:
-    """A duration such as '250 ms' in microseconds; None for anything else."""
-    found = _DURATION.fullmatch(text)
-    return None if found is None else int(float(found[1]) * _UNITS_US[found[2]])
 
 
 def _parse_positions(text: str | None) -> int | None:

@@ -7,6 +7,7 @@ import pyarrow as pa
 from belvedere import failpoints
 from belvedere.codec import accumulator, keyspace
 from belvedere.pipeline.inputs import Batches
+from belvedere.views.additions import AddOnlyWriter
 
 SCHEMA = "key binary, value binary"
 Amounts = tuple[int, ...]
@@ -14,18 +15,12 @@ Sums = dict[bytes, tuple[bytes, Amounts]]
 """Payload and amounts by key."""
 
 
-class Recorder:
-    """A Writer that adds up what views add."""
+class SumRecorder(AddOnlyWriter):
+    """A Writer that adds up what views add, by key."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.sums: Sums = {}
-        self.shared: dict[object, object] = {}
-
-    def put(self, key: bytes, value: bytes) -> None:
-        raise AssertionError("a view only adds")
-
-    def delete(self, key: bytes) -> None:
-        raise AssertionError("a view only adds")
 
     def add(self, key: bytes, payload: bytes, amounts: Amounts) -> None:
         known = self.sums.get(key)
@@ -44,8 +39,8 @@ def summed_in_task(batches: Batches) -> Batches:
     yield from encoded(recorder.sums)
 
 
-def recorded(batches: Batches) -> Recorder:
-    recorder = Recorder()
+def recorded(batches: Batches) -> SumRecorder:
+    recorder = SumRecorder()
     for batch in batches:
         for key, value in zip(batch.column("key").to_pylist(), batch.column("value").to_pylist()):
             recorder.add(key, *accumulator.decode(value))

@@ -33,7 +33,7 @@ from belvedere.codec.arrow import rows_to_arrow
 from belvedere.errors import Error
 from belvedere.execution.spark.operators import Computed, Failed
 from belvedere.execution.spark.types import NotNative, Typed
-from belvedere.pipeline.additions import Recorder, encoded
+from belvedere.pipeline.additions import SumRecorder, encoded
 from belvedere.pipeline.exact import Adder, Calls, calls_of
 from belvedere.pipeline.inputs import Batches, Definitions, carried_batch, numbers
 from belvedere.pipeline.ready import Ready, ready
@@ -123,14 +123,14 @@ class ChangedSums:
         for number in numbers(batches):
             if failpoints.armed:
                 failpoints.hit("pipeline.task")
-            recorder = Recorder()
+            recorder = SumRecorder()
             try:
                 self._add_up(known, number, recorder)
             except Error as error:
                 raise Failed(error) from None
             yield from encoded(recorder.sums)
 
-    def _add_up(self, known: Ready, number: int, recorder: Recorder) -> None:
+    def _add_up(self, known: Ready, number: int, recorder: SumRecorder) -> None:
         adders, readers = added_up(known, self.views)
         for batch in self._logged(number):
             for relation, reader in readers.items():

@@ -111,7 +111,7 @@ def job_directory(store: Store, prefix: str) -> Iterator[Path]:
     with _alone(store):
         directory = work_directory(store) / f"{prefix}{secrets.token_hex(8)}"
         directory.mkdir()
-        lock = _locked(directory)
+        lock = open_locked(directory / _LOCK)
     assert lock is not None, "nobody else knows it"
     with lock:
         yield directory
@@ -124,7 +124,7 @@ def dead_jobs(store: Store, prefix: str) -> Iterator[list[Path]]:
         found = []
         with _alone(store):
             for directory in sorted(work_directory(store).glob(f"{prefix}*")):
-                lock = _locked(directory)
+                lock = open_locked(directory / _LOCK)
                 if lock is not None:  # else its driver lives
                     stack.enter_context(lock)
                     found.append(directory)
@@ -142,8 +142,10 @@ def _alone(store: Store) -> Iterator[None]:
         os.close(directory)
 
 
-def _locked(directory: Path) -> IO[str] | None:
-    file = (directory / _LOCK).open("a")
+def open_locked(path: Path) -> IO[str] | None:
+    """A file to read and append to, locked: the lock ends with the process, however it ends. None:
+    another process has it."""
+    file = path.open("a+")
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:

@@ -35,12 +35,12 @@ from belvedere.execution.spark.lower import Lowering, all_columns
 from belvedere.execution.spark.types import NotNative, Typed
 from belvedere.pipeline.held import Held
 from belvedere.pipeline.logged import Changes
-from belvedere.pipeline.looking import Applied, LookUp, Partners, Place, Redone, on_keys, parts_of
+from belvedere.pipeline.looking import Applied, LookUp, Partners, Place, Redone, on_keys
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.types import BIGINT
 from belvedere.views.delta import Term, changes_leaf, terms_of
-from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, inputs_of
+from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, children, inputs_of
 
 ONCE = Typed("CAST(1 AS bigint)", BIGINT)
 
@@ -68,7 +68,7 @@ def wanted_slots(
     found: dict[int, list[tuple[int, ...]]] = {}
     while trees:
         tree, *trees = trees
-        trees += parts_of(tree)
+        trees += children(tree)
         if isinstance(tree, Core):
             for relation, terms in terms_by_table(tree, catalog):
                 for term in terms if relation in changed else []:
@@ -102,7 +102,7 @@ class DeltaFrames(Lowering):
                 below = self.delta(tree.input, (*place, 0))
                 return None if below is None else self.mapped(below, tree.plan)
             case Union():
-                sides = [self.delta(one, (*place, i)) for i, one in enumerate(parts_of(tree))]
+                sides = [self.delta(one, (*place, i)) for i, one in enumerate(children(tree))]
                 return self.together([one for one in sides if one is not None])
             case Recompute():
                 return self.recomputed(tree, place)
@@ -225,7 +225,7 @@ class DeltaFrames(Lowering):
 
     def applied(self, tree: Apply, place: Place) -> Frame | None:
         inputs = []
-        for number, one in enumerate(parts_of(tree)):
+        for number, one in enumerate(children(tree)):
             below = self.delta(one, (*place, number))
             inputs.append(below if below is not None else self.nothing(one))
         keys = [tree.rights[0].left_keys, tree.rights[0].keys] if tree.rights else []

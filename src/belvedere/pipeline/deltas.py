@@ -40,7 +40,7 @@ from belvedere.errors import Error, Retry
 from belvedere.execution.spark.frames import Frames
 from belvedere.execution.spark.operators import Failed
 from belvedere.execution.spark.types import NotNative
-from belvedere.pipeline.additions import SCHEMA, Recorder, Sums, encoded, summed_in_task
+from belvedere.pipeline.additions import SCHEMA, SumRecorder, Sums, encoded, summed_in_task
 from belvedere.pipeline.changed import ChangedSums, linear_view
 from belvedere.pipeline.checkpoint import Checkpoint
 from belvedere.pipeline.delta_frames import DeltaFrames, no_tables, wanted_slots
@@ -201,7 +201,7 @@ class Deltas:
     def _share(self, number: int) -> Sums:
         known = ready(self.objects, self.definitions)
         views = known.views(self.views)
-        recorder = Recorder()
+        recorder = SumRecorder()
         if self.checkpoint is None:
             low, high = share_of(self.start, self.end, number, self.count)
             changes = net(logged(self.store, low, high), _inputs(views))
@@ -216,7 +216,7 @@ class Deltas:
         number: int,
         known: Ready,
         views: Sequence[View],
-        recorder: Recorder,
+        recorder: SumRecorder,
         stack: ExitStack,
     ) -> None:
         assert self.checkpoint is not None
@@ -246,7 +246,7 @@ def _run(
     views: Sequence[View],
     changes: Sequence[RowChange],
     before: Reader,
-    recorder: Recorder,
+    recorder: SumRecorder,
 ) -> None:
     for view in views:
         inputs = frozenset(view.inputs)

@@ -30,7 +30,7 @@ from belvedere.execution.spark.frames import Frame
 from belvedere.execution.spark.lower import Lowering
 from belvedere.execution.spark.operators import Failed
 from belvedere.execution.spark.types import NotNative, Typed, is_native, to_values
-from belvedere.pipeline.additions import Recorder, encoded
+from belvedere.pipeline.additions import SumRecorder, encoded
 from belvedere.pipeline.inputs import Batches, decoded_catalog
 from belvedere.pipeline.sums import arguments_of, require_scale
 from belvedere.types import Kind, Row, SqlType
@@ -96,7 +96,7 @@ class Adder:
         if self._rows_held >= GATHERED_ROWS:
             self._gather()
 
-    def record(self, recorder: Recorder) -> None:
+    def record(self, recorder: SumRecorder) -> None:
         """All that was added, to the keys of the view."""
         self._gather()
         key, payload = self._stored.key.encode, self._stored.payload.encode
@@ -229,7 +229,7 @@ class ExactSums:
     weighted: bool = False
 
     def __call__(self, batches: Batches) -> Batches:
-        adder, recorder = Adder(decoded_catalog(self.objects), self.view, self.calls), Recorder()
+        adder, recorder = Adder(decoded_catalog(self.objects), self.view, self.calls), SumRecorder()
         try:
             for batch in batches:
                 if self.weighted:

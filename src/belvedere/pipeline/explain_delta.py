@@ -20,7 +20,6 @@ from belvedere.execution.spark.frames import Frames
 from belvedere.execution.spark.types import NotNative
 from belvedere.pipeline.delta_frames import DeltaFrames, no_tables
 from belvedere.pipeline.logged import Changes
-from belvedere.pipeline.looking import parts_of
 from belvedere.pipeline.ready import Ready
 from belvedere.pipeline.states import state_of
 from belvedere.pipeline.store import Store
@@ -28,7 +27,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan.printer import print_plan
 from belvedere.views.core import name_of
 from belvedere.views.source import ENVIRONMENT
-from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, inputs_of
+from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, children, inputs_of
 
 LOOKED_UP = "[spark: one exchange by the key; store: partners, in the tasks]"
 REDONE = "[spark: keys, one exchange by them; python: rows from the store, done again in the tasks]"
@@ -60,7 +59,7 @@ def explained_delta(
 
 
 def _tree(made: DeltaFrames, tree: Tree) -> list[str]:
-    below = [line for one in parts_of(tree) for line in _tree(made, one)]
+    below = [line for one in children(tree) for line in _tree(made, one)]
     match tree:
         case Core():
             return list(_terms(made, tree))

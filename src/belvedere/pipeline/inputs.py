@@ -25,6 +25,7 @@ from belvedere.pipeline.bulk import Source
 from belvedere.pipeline.checkpoint import Checkpoint
 from belvedere.pipeline.store import Lease, Relation, Split, Store
 from belvedere.plan import nodes as n
+from belvedere.plan.values.quoting import quote_identifier
 from belvedere.types import Interval, Kind, SqlType
 from belvedere.views.keep import Bind
 from belvedere.views.rekey import CompileExpression
@@ -217,12 +218,8 @@ def _column_names(table: Table, slots: Sequence[int]) -> tuple[str, ...]:
 def _as_text(catalog: Catalog, table: Table, slots: Sequence[int]) -> str:
     schema = next(s.name for s in catalog.schemas if s.id == table.schema)
     columns = [
-        f"{_quoted(table.columns[slot].name)}"
+        quote_identifier(table.columns[slot].name)
         + ("::text" if table.columns[slot].type.kind is DIGITS.kind else "")
         for slot in slots
     ]
-    return f"SELECT {', '.join(columns) or '1'} FROM {_quoted(schema)}.{_quoted(table.name)}"
-
-
-def _quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
+    return f"SELECT {', '.join(columns) or '1'} FROM {quote_identifier(schema, table.name)}"

@@ -32,10 +32,9 @@ from belvedere.execution.spark.frames import Frame, Frames, schema_of
 from belvedere.execution.spark.operators import Failed
 from belvedere.pipeline.inputs import Batches, carried_batch, catalog_of, numbers, tasks
 from belvedere.pipeline.store import Store
-from belvedere.plan.fields import Field
+from belvedere.plan.looks import python_equal_may_differ
 from belvedere.txn.border import RowChange
 from belvedere.types import BIGINT, SqlType
-from belvedere.views.operators import looks_different
 
 Logged = tuple[int, bytes, bytes | None, bytes | None]
 """Relation, key inside it, old and new row."""
@@ -175,7 +174,7 @@ class ReadChanges:
         """Of the old rows, and of the new ones, those that are not the same on the other side."""
         updated = [both[mask] for mask in there]
         same = np.ones(int(both.sum()), bool)
-        if looks_different(tuple(Field("", one) for one in self.types)):
+        if any(map(python_equal_may_differ, self.types)):
             same[:] = False
         for old, new in zip(*sides):
             if not same.any():

@@ -40,31 +40,16 @@ from belvedere.views.core import Expressions
 from belvedere.views.delta import KEYS_LEAF
 from belvedere.views.partition import RecomputeSource
 from belvedere.views.source import Restricted, Source, Step, Weighted, run_plan
-from belvedere.views.tree import Apply, Map, Recompute, Tree, Union
+from belvedere.views.tree import Apply, Tree, children
 
 Types = tuple[SqlType, ...]
 Place = tuple[int, ...]
-"""Where a part of a view's tree is: which input, of which input, from the root on."""
-
-
-def parts_of(tree: Tree) -> tuple[Tree, ...]:
-    """The inputs of a tree, in the order that a place counts them."""
-    match tree:
-        case Map():
-            return (tree.input,)
-        case Union():
-            return (tree.left, tree.right)
-        case Apply():
-            return (tree.left, *(right.tree for right in tree.rights))
-        case Recompute():
-            return tuple(one.tree for one in tree.inputs)
-        case _:
-            return ()
+"""Where a part of a view's tree is: which child, of which child, from the root on."""
 
 
 def part_at(tree: Tree, place: Place) -> Tree:
     for number in place:
-        tree = parts_of(tree)[number]
+        tree = children(tree)[number]
     return tree
 
 
@@ -259,7 +244,7 @@ class Applied:
         maintainer = known.maintainer(*known.views([self.view]))
         tree = part_at(maintainer.tree, self.place)
         assert isinstance(tree, Apply)
-        inputs = [Given(maintainer.source(one), rows) for one, rows in zip(parts_of(tree), given)]
+        inputs = [Given(maintainer.source(one), rows) for one, rows in zip(children(tree), given)]
         return ApplySource(known.catalog, tree, inputs[0], [*inputs[1:]], maintainer.kept)
 
 

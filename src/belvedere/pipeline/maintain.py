@@ -10,9 +10,7 @@ refused. When it ends in order, the groups go back to the worker of the store's 
 
 from __future__ import annotations
 
-import fcntl
 import os
-import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -23,7 +21,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.execution.spark.failures import FAILURES, meaning_of
-from belvedere.pipeline.checkpoint import work_directory
+from belvedere.pipeline.checkpoint import open_locked, work_directory
 from belvedere.pipeline.inputs import Definitions
 from belvedere.pipeline.maintainer import (
     ATTEMPTS_MAX,
@@ -34,13 +32,13 @@ from belvedere.pipeline.maintainer import (
     Maintainer,
 )
 from belvedere.pipeline.store import Store
+from belvedere.plan.values.durations import UNITS_US, parse_duration_us
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
 _OWNER_FILE = "owner"
-_INTERVAL = re.compile(r"(\d{1,9}) *(ms|milliseconds?|s|seconds?|min|minutes?)")
-_UNITS = {"ms": "milliseconds", "mil": "milliseconds", "s": "seconds", "sec": "seconds"}
+_SPARK_UNITS = {"minutes": "min", "seconds": "s", "milliseconds": "ms"}
 
 
 @contextmanager
@@ -70,19 +68,16 @@ def identity(store: Store, directory: Path | None) -> Iterator[tuple[str, Path]]
 
 
 def _locked(place: Path) -> IO[str]:
-    """The job's file, locked: the lock ends with the process, however it ends."""
-    file = (place / _OWNER_FILE).open("a+")
-    file.seek(0)
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        file.close()
+    """The job's file, at its beginning."""
+    file = open_locked(place / _OWNER_FILE)
+    if file is None:
         raise Unavailable(
             "another job uses this checkpoint",
             sqlstate=TAKEN_OVER,
             checkpoint=str(place),
             hint="stop it first, or name another directory with --checkpoint",
-        ) from error
+        )
+    file.seek(0)
     return file
 
 
@@ -121,15 +116,20 @@ def run(
 
 def interval_of(text: str) -> str:
     """How often the log is looked at, as Spark spells it: of '200 ms', '200 milliseconds'."""
-    found = _INTERVAL.fullmatch(text.strip())
-    if found is None:
+    length_us = parse_duration_us(text)
+    if length_us is None:
         raise InvalidInput(
             "not an interval of time",
             sqlstate="22007",
             hint="such as '200 ms', '5 s' or '1 min'",
             found=text[:80],
         )
-    return f"{found[1]} {_UNITS.get(found[2][:3], 'minutes')}"
+    length_ms = -(-length_us // UNITS_US["ms"])  # nothing at all would mean: without a pause
+    for name, unit in _SPARK_UNITS.items():
+        count, rest = divmod(length_ms * UNITS_US["ms"], UNITS_US[unit])
+        if count and not rest:
+            return f"{count} {name}"
+    return "0 seconds"
 
 
 def start(maintainer: Maintainer, place: Path, *, once: bool, trigger: str) -> StreamingQuery:

@@ -22,7 +22,7 @@ from belvedere.execution.spark.frames import Frame
 from belvedere.execution.spark.lower import Lowering
 from belvedere.execution.spark.operators import Failed
 from belvedere.execution.spark.types import NotNative, to_values
-from belvedere.pipeline.additions import SCHEMA, Recorder, encoded
+from belvedere.pipeline.additions import SCHEMA, SumRecorder, encoded
 from belvedere.pipeline.exact import exact_sums
 from belvedere.pipeline.inputs import Batches, decoded_catalog
 from belvedere.pipeline.sums import Encoder, Totals, totals
@@ -92,7 +92,7 @@ class StateOf:
                         known[at] += amount * weight
         except Error as error:
             raise Failed(error) from None
-        recorder = Recorder()  # groups that are one key and look different meet here
+        recorder = SumRecorder()  # groups that are one key and look different meet here
         for group, total in sums.items():
             recorder.add(stored.key.encode(group), stored.payload.encode(group), tuple(total))
         yield from encoded(recorder.sums)

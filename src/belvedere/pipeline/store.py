@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import pyarrow as pa
 
 from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan.values.quoting import quote_identifier
 from belvedere.remote.client import Conversation, ask
 from belvedere.remote.frames import Request
 
@@ -296,7 +297,7 @@ def relation_of(options: Mapping[str, str]) -> Relation:
     columns = None if listed is None else tuple(name.strip() for name in listed.split(","))
     name = options[given[0]]
     if given[0] == "query" and columns is not None:
-        wanted = ", ".join('"' + column.replace('"', '""') + '"' for column in columns)
+        wanted = ", ".join(map(quote_identifier, columns))
         return Relation("query", f"SELECT {wanted} FROM (\n{name.rstrip().rstrip(';')}\n) AS query")
     return Relation(given[0], name, columns)
 

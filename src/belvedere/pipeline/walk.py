@@ -16,7 +16,7 @@ from pyspark.sql import DataFrame, SparkSession
 from belvedere import failpoints
 from belvedere.errors import Error
 from belvedere.execution.spark.operators import Failed
-from belvedere.pipeline.additions import SCHEMA, Recorder, encoded
+from belvedere.pipeline.additions import SCHEMA, SumRecorder, encoded
 from belvedere.pipeline.bulk import Source
 from belvedere.pipeline.changed import added_up
 from belvedere.pipeline.inputs import Batches, Definitions, numbers, tasks, whole_table
@@ -63,7 +63,7 @@ class TableSums:
             if failpoints.armed:
                 failpoints.hit("fill.task")
             adders, readers = added_up(known, self.views)
-            recorder = Recorder()
+            recorder = SumRecorder()
             try:
                 for batch in self._rows(known, number):
                     readers[self.table].add(batch, batch.num_rows, 1)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from belvedere.plan import expressions as e
+from belvedere.plan.values.quoting import quote_literal
 from belvedere.types import TEXT, Interval, Kind
 
 if TYPE_CHECKING:
@@ -134,7 +135,7 @@ def print_value(value: Any, kind: Kind) -> str:
         case int() | float() | decimal.Decimal():
             return str(value)
         case str():
-            return "'" + value.replace("'", "''") + "'"
+            return quote_literal(value)
         case bytes():
             return f"'\\x{value.hex()}'"
         case Interval():

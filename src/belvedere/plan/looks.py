@@ -1,8 +1,18 @@
-"""Values that are equal and look different: 0 and -0, 1.0 and 1.00, 24 hours and a day.
+"""Equal values may differ in representation: 0 and -0, 1.0 and 1.00, 24 hours and a day.
 
-A group, or DISTINCT, shows one of its equal values, and SQL does not say which. Rows that are kept
-by their looks have to be found again, so it must always be the same one: the first in an order that
-goes by looks where values are equal.
+Which types have such values depends on who says that two are equal:
+
+| type | SQL-equal, yet different | Python-equal, yet different |
+|---|---|---|
+| REAL, DOUBLE | 0 and -0 | 0.0 and -0.0 |
+| NUMERIC without a scale | 1.0 and 1.00 | the same |
+| CHAR | 'a' and 'a ' | - |
+| INTERVAL | 24 hours and a day | - (fields are compared) |
+
+A group, or DISTINCT, shows one of its SQL-equal values, and SQL does not say which. Rows that are
+stored by their representation have to be found again, so it must always be the same one: the first
+in an order that goes by representation where values are equal. Whether a row has changed is decided
+by comparing Python values, and an expression over Python-equal ones may still differ.
 """
 
 from __future__ import annotations
@@ -10,21 +20,35 @@ from __future__ import annotations
 from belvedere.plan import expressions as e
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Function
-from belvedere.types import TEXT, Kind
+from belvedere.types import TEXT, Kind, SqlType
 
 UNKEYED = (Kind.JSON, Kind.ARRAY)
 """These have no place in a key, and no order."""
 
-DISGUISED = (Kind.REAL, Kind.DOUBLE, Kind.CHAR, Kind.INTERVAL)
+PYTHON_EQUAL_KINDS = (Kind.REAL, Kind.DOUBLE)
+SQL_EQUAL_KINDS = (*PYTHON_EQUAL_KINDS, Kind.CHAR, Kind.INTERVAL)
+"""The kinds of the table above; NUMERIC is among them by its scale alone."""
 
 LOOKS = Function("looks of", (), TEXT, lambda *values: repr(values), strict=False)
 
 
-def disguised(field: Field) -> bool:
-    """Whether equal values may look different, or have no place in a key."""
-    kind = field.type.kind
-    loose = kind is Kind.NUMERIC and field.type.scale is None
-    return loose or kind in DISGUISED or kind in UNKEYED
+def sql_equal_may_differ(type_: SqlType) -> bool:
+    """Whether SQL-equal values of the type may differ in representation."""
+    return type_.kind in SQL_EQUAL_KINDS or _shows_scale(type_)
+
+
+def python_equal_may_differ(type_: SqlType) -> bool:
+    """Whether Python-equal values of the type may differ in representation."""
+    return type_.kind in PYTHON_EQUAL_KINDS or _shows_scale(type_)
+
+
+def _shows_scale(type_: SqlType) -> bool:
+    return type_.kind is Kind.NUMERIC and type_.scale is None
+
+
+def lacks_canonical_key(field: Field) -> bool:
+    """Whether SQL-equal values may differ in representation, or have no place in a key."""
+    return sql_equal_may_differ(field.type) or field.type.kind in UNKEYED
 
 
 def all_keys(fields: Fields) -> tuple[e.SortKey, ...]:
@@ -37,9 +61,11 @@ def all_keys(fields: Fields) -> tuple[e.SortKey, ...]:
 
 
 def total_keys(fields: Fields) -> tuple[e.SortKey, ...]:
-    """An order by all columns, in which only rows that look the same are peers."""
+    """An order by all columns, in which only rows of one representation are peers."""
     columns = tuple(
-        e.Column(i, field.type, field.name) for i, field in enumerate(fields) if disguised(field)
+        e.Column(i, field.type, field.name)
+        for i, field in enumerate(fields)
+        if lacks_canonical_key(field)
     )
     look = (e.SortKey(e.Call(LOOKS, columns, TEXT)),) if columns else ()
     return (*all_keys(fields), *look)

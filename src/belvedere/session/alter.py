@@ -9,7 +9,7 @@ import msgspec
 
 from belvedere.catalog import definitions as wanted
 from belvedere.catalog.edit import Edit
-from belvedere.catalog.model import Index, PlainView, Sequence, Table, TypeName, View
+from belvedere.catalog.model import PlainView, Sequence, Table, TypeName, View
 from belvedere.catalog.remake import has_primary_key
 from belvedere.catalog.structure import column_named
 from belvedere.errors import InvalidInput, Unsupported
@@ -41,7 +41,7 @@ def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
         raise Unsupported("ALTER of an auxiliary view", hint="it is kept for others as it is")
     for action in statement.actions:
         if isinstance(action, d.Rename) and action.what == "table":
-            _rename(edit, edit.catalog.get(found.id), action.new)
+            edit.rename_relation(found.id, action.new)
             if isinstance(found, Table):
                 rename_in_views(edit, found)
         elif isinstance(action, d.SetSchema):
@@ -57,14 +57,6 @@ def alter(session: Session, edit: Edit, statement: d.Alter) -> None:
             raise Unsupported(f"ALTER {statement.kind.upper()}", action=type(action).__name__)
     cascade = any(isinstance(one, d.DropColumn) and one.cascade for one in statement.actions)
     keep_plain_views(before, edit, cascade=cascade)
-
-
-def _rename(edit: Edit, item: Any, name: str) -> None:
-    assert isinstance(item, Table | Index | Sequence | PlainView | View)
-    schema = next(s.name for s in edit.catalog.schemas if s.id == item.schema)
-    if edit.catalog.find(name, schema) is not None:
-        raise InvalidInput("relation already exists", sqlstate="42P07", name=name)
-    edit.put(msgspec.structs.replace(item, name=name))
 
 
 def alter_table(session: Session, edit: Edit, table: Table, action: d.AlterAction) -> None:
@@ -111,26 +103,28 @@ def _add_column(session: Session, edit: Edit, table: Table, action: d.AddColumn)
         raise InvalidInput(
             "column contains null values", sqlstate="23502", column=column.name, table=table.name
         )
-    numbers = None
-    if column.serial or column.identity is not None:
-        options = identity_options(column.sequence, column.type)
-        numbers = sequence_definition(column.name, PUBLIC, options)
-    edit.add_column(
-        table.id,
-        wanted.ColumnDefinition(
-            column.name,
-            column.type,
-            not_null=column.not_null,
-            default=column.default,
-            missing=missing,
-            identity=column.identity,
-            serial=column.serial,
-            generated=column.generated,
-            numbers=numbers,
-        ),
-    )
+    edit.add_column(table.id, define_column(column, missing))
     for constraint in action.constraints:
         _add_constraint(session, edit, edit.catalog.table(table.id), constraint)
+
+
+def define_column(one: d.ColumnDefinition, missing: Any = None) -> wanted.ColumnDefinition:
+    """What the catalog is told of a column; `missing` is what rows have that are there already."""
+    numbers = None
+    if one.serial or one.identity is not None:
+        options = identity_options(one.sequence, one.type)
+        numbers = sequence_definition(one.name, PUBLIC, options)
+    return wanted.ColumnDefinition(
+        one.name,
+        one.type,
+        not_null=one.not_null,
+        default=one.default,
+        missing=missing,
+        identity=one.identity,
+        serial=one.serial,
+        generated=one.generated,
+        numbers=numbers,
+    )
 
 
 def _drop_column(edit: Edit, table: Table, action: d.DropColumn) -> None:
@@ -233,7 +227,7 @@ def _rename_part(edit: Edit, table: Table, action: d.Rename) -> None:
         return
     for index in edit.catalog.indexes_of(table.id):
         if index.constraint and index.name == action.old:
-            _rename(edit, index, action.new)
+            edit.rename_relation(index.id, action.new)
             return
     checks = tuple(
         msgspec.structs.replace(one, name=action.new) if one.name == action.old else one
@@ -255,5 +249,4 @@ def _set_options(edit: Edit, table: Table, options: dict[str, str]) -> None:
         known = {key.name for key in table.foreign_keys}
         if value != "self" and value not in known:
             raise InvalidInput("no such foreign key", sqlstate="42704", name=value)
-        table = msgspec.structs.replace(table, root=value)
-    edit.put(table)
+        edit.set_root(table.id, value)

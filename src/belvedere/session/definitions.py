@@ -30,7 +30,7 @@ from belvedere.catalog.relation import compiled_table
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.session import indexes, replacing, rewrite, verify, view_indexes
-from belvedere.session.alter import alter, alter_table
+from belvedere.session.alter import alter, alter_table, define_column
 from belvedere.session.dependents import keep_plain_views
 from belvedere.session.notices import cascaded, skipped, tell
 from belvedere.session.result import Result
@@ -38,8 +38,6 @@ from belvedere.session.schemas import create_schema, drop_schema
 from belvedere.session.sequences import (
     alter_sequence,
     create_sequence,
-    identity_options,
-    sequence_definition,
 )
 from belvedere.sql import definitions as d
 from belvedere.txn import rows
@@ -160,7 +158,7 @@ def create_table(edit: Edit, statement: d.CreateTable) -> None:
     edit.create_table(
         wanted.TableDefinition(
             name=statement.name.name,
-            columns=tuple(column(one) for one in statement.columns),
+            columns=tuple(define_column(one) for one in statement.columns),
             primary_key=() if primary is None else primary.columns,
             primary_key_name=None if primary is None else primary.name,
             schema=schema,
@@ -185,24 +183,6 @@ def _primary_key(constraints: tuple[d.Constraint, ...]) -> d.PrimaryKeyDefinitio
     if len(found) > 1:
         raise InvalidInput("multiple primary keys are not allowed", sqlstate="42P16")
     return found[0] if found else None
-
-
-def column(one: d.ColumnDefinition, missing: Any = None) -> wanted.ColumnDefinition:
-    numbers = None
-    if one.serial or one.identity is not None:
-        options = identity_options(one.sequence, one.type)
-        numbers = sequence_definition(one.name, PUBLIC, options)
-    return wanted.ColumnDefinition(
-        one.name,
-        one.type,
-        not_null=one.not_null,
-        default=one.default,
-        missing=missing,
-        identity=one.identity,
-        serial=one.serial,
-        generated=one.generated,
-        numbers=numbers,
-    )
 
 
 def unique(one: d.UniqueDefinition) -> wanted.UniqueDefinition:

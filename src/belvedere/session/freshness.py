@@ -9,8 +9,8 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from belvedere.catalog.view_options import parsed_us
 from belvedere.errors import InvalidInput
+from belvedere.plan.values.durations import parse_duration_us
 
 _TOKEN_CHARACTERS_MIN = 40
 
@@ -36,7 +36,7 @@ def parse_freshness(text: str) -> Freshness:
     word = text.strip()
     if word.lower() in ("any", "session", "latest"):
         return Freshness(FreshnessKind(word.lower()))
-    bound_us = parsed_us(word)
+    bound_us = parse_duration_us(word)
     if bound_us is not None:
         return Freshness(FreshnessKind.BOUNDED, bound_us)
     if len(word) >= _TOKEN_CHARACTERS_MIN and " " not in word:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from belvedere.catalog.model import Table
 from belvedere.catalog.view_options import IndexColumns, check_options
 from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan.values.quoting import quote_identifier
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
 from belvedere.views.define import NewView
@@ -36,11 +37,11 @@ def create(session: Session, statement: d.CreateIndex) -> Result:
     keys = [table.columns[slot].name for slot in table.primary_key]
     columns = list(dict.fromkeys([*names, *keys, *statement.include]))
     slots = {column.name: column.slot for column in table.columns if not column.dropped}
-    listed = ", ".join(map(quoted, columns))
+    listed = ", ".join(map(quote_identifier, columns))
     session.transactions.rollback()
     new = NewView(
         name,
-        f"SELECT {listed} FROM {quoted(schema)}.{quoted(table.name)}",
+        f"SELECT {listed} FROM {quote_identifier(schema, table.name)}",
         options.maintenance,
         schema,
         options,
@@ -78,7 +79,3 @@ def _columns(statement: d.CreateIndex, table: Table) -> list[str]:
         if name not in known:
             raise InvalidInput("column does not exist", sqlstate="42703", column=name)
     return names
-
-
-def quoted(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'

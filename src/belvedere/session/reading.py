@@ -16,6 +16,7 @@ Where the view is not fresh enough the cheapest way is taken; EXPLAIN shows all 
 from __future__ import annotations
 
 import enum
+from contextlib import ExitStack
 from typing import TYPE_CHECKING, NamedTuple
 
 from belvedere.catalog.catalog import Catalog
@@ -27,19 +28,12 @@ from belvedere.session.statistics import StatementRecord
 from belvedere.sql.statements import DataPlan
 from belvedere.txn.border import Reader
 from belvedere.txn.transaction import Transaction
+from belvedere.views import cost_model
 from belvedere.views.pending import required_position
 
 if TYPE_CHECKING:
     from belvedere.session.prepared import Prepared
     from belvedere.session.session import Session
-
-CHANGE_S = 30e-6
-"""What a change costs a view that was never measured."""
-
-RECORD_S = 4e-6
-ROW_S = 1.2e-6
-STATEMENT_S = 5e-3
-"""A record of the log; a row of a base table; a statement by DuckDB."""
 
 BYPASS_PENDING_MIN = 1_000
 """With fewer commits to catch up with, nothing else is thought of."""
@@ -105,14 +99,15 @@ def _costs(
     position: int,
 ) -> dict[Way, float]:
     deferred, size_of = session.host.views.deferred, session.shared.size_of
-    change_s = sum(deferred.of(view).seconds_per_change or CHANGE_S for view in views)
+    unmeasured = cost_model.UNMEASURED_CHANGE_S
+    change_s = sum(deferred.of(view).seconds_per_change or unmeasured for view in views)
     pending = max(position - mark for mark in marks.values())
-    costs = {Way.CATCH_UP: pending * (RECORD_S + change_s)}
+    costs = {Way.CATCH_UP: cost_model.estimate_catch_up_s(pending, change_s)}
     left = [deferred.seconds_left(view.group) for view in views]
     if session.transactions.open is None and None not in left:
         costs[Way.WAIT] = max((one for one in left if one is not None), default=0.0)
     rows = sum(size_of(relation) for view in views for relation in view.inputs)
-    costs[Way.BYPASS] = STATEMENT_S + rows * ROW_S
+    costs[Way.BYPASS] = cost_model.estimate_bypass_s(rows)
     return costs
 
 
@@ -130,18 +125,13 @@ def ready_to_read(
         _require_sound(session, views)
         return entry, transaction
     session.host.views.deferred.sample()
-    marks = {view.id: required_position(transaction, view) for view in views}
-    any_ = session.freshness.kind is FreshnessKind.ANY
-    alone = _is_alone(entry, marks) and (any_ or not transaction.changes)
-    state, catalog = session.transactions, transaction.catalog
-    single = session.autocommit and not state.explicit and not entry.data.changes
-    seen = state.seen_before if single else None
-    decision = decide(session, catalog, views, marks, transaction.position, alone=alone, seen=seen)
-    if decision.way is Way.READ and (alone or not transaction.changes):
+    state, at = session.transactions, _situation(session, entry, transaction)
+    decision = _decide_in(session, entry, transaction, at)
+    if decision.way is Way.READ:
         if decision.behind:
             _require_sound(session, views)
-        if seen is not None and session.freshness.kind is FreshnessKind.SESSION:
-            state.shown = max(seen, min(marks.values()))
+        if at.seen is not None and session.freshness.kind is FreshnessKind.SESSION:
+            state.shown = max(at.seen, min(at.marks.values()))
         return entry, transaction
     if session.freshness.kind is FreshnessKind.BOUNDED:
         state.caught_up = max(state.caught_up, transaction.position)
@@ -191,24 +181,55 @@ def wait_if_cheapest(session: Session, entry: Prepared) -> None:
     seen = deferred.moves
     if not any(deferred.seconds_left(view.group) is not None for view in views):
         return
-    decision = _now(session, entry)
+    decision = _decide_now(session, entry)
     if decision is not None and decision.way is Way.WAIT:
         deferred.wait_moved(seen, 2 * decision.costs_s[Way.WAIT])
 
 
-def _now(session: Session, entry: Prepared) -> Decision | None:
-    """The decision as it would be at this moment."""
-    with session.host.begin() as reader:
-        catalog = reader.catalog
-        if any(catalog.get(view.id) is not view for view in entry.deferred):
+def _decide_now(session: Session, entry: Prepared) -> Decision | None:
+    """The decision for the open transaction, or for one that would begin at this moment."""
+    with ExitStack() as stack:
+        transaction = session.transactions.open or stack.enter_context(session.host.begin())
+        if any(transaction.catalog.get(view.id) is not view for view in entry.deferred):
             return None  # planned anew first
-        marks = {view.id: required_position(reader, view) for view in entry.deferred}
-        alone = _is_any_of_one(session, entry) or _is_alone(entry, marks)
-        state = session.transactions
-        seen = state.seen if state.open is None and session.autocommit else None
-        return decide(
-            session, catalog, entry.deferred, marks, reader.position, alone=alone, seen=seen
-        )
+        at = _situation(session, entry, transaction)
+        return _decide_in(session, entry, transaction, at)
+
+
+class _Situation(NamedTuple):
+    """What a decision rests on, besides the freshness: see `decide`."""
+
+    marks: dict[int, int]
+    alone: bool
+    seen: int | None
+
+
+def _situation(session: Session, entry: Prepared, transaction: Transaction) -> _Situation:
+    marks = {view.id: required_position(transaction, view) for view in entry.deferred}
+    any_ = session.freshness.kind is FreshnessKind.ANY
+    alone = _is_any_of_one(session, entry) or (
+        _is_alone(entry, marks) and (any_ or not transaction.changes)
+    )
+    state = session.transactions
+    single = session.autocommit and not state.explicit and not entry.data.changes
+    return _Situation(marks, alone, state.seen_before if single else None)
+
+
+def _decide_in(
+    session: Session, entry: Prepared, transaction: Transaction, at: _Situation
+) -> Decision:
+    decision = decide(
+        session,
+        transaction.catalog,
+        entry.deferred,
+        at.marks,
+        transaction.position,
+        alone=at.alone,
+        seen=at.seen,
+    )
+    if decision.way is Way.READ and transaction.changes and not at.alone:
+        return decision._replace(way=Way.CATCH_UP)  # with what the transaction itself has changed
+    return decision
 
 
 def _is_any_of_one(session: Session, entry: Prepared) -> bool:
@@ -225,7 +246,7 @@ def explained(session: Session, entry: Prepared) -> list[str]:
     if not entry.deferred:
         return []
     session.host.views.deferred.sample()
-    decision = _now(session, entry)
+    decision = _decide_now(session, entry)
     if decision is None:
         return []
     names = ", ".join(view.name for view in entry.deferred)

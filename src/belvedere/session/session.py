@@ -158,7 +158,8 @@ class Session:
         self.interrupt.clear()
         self._running = True
         if timeout_ms:
-            timer = threading.Timer(timeout_ms / 1000, self.interrupt.stop, (TIMED_OUT,))
+            seconds = min(timeout_ms / 1000, threading.TIMEOUT_MAX)
+            timer = threading.Timer(seconds, self.interrupt.stop, (TIMED_OUT,))
             timer.daemon = True
             timer.start()
         try:

@@ -18,12 +18,11 @@ from typing import Any, NamedTuple
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.execution.choose import Tier
 from belvedere.plan.values.datetimes import format_offset, session_zone_named, zone_text
+from belvedere.plan.values.durations import UNITS_US, parse_duration_us
 from belvedere.session.freshness import parse_freshness
 from belvedere.txn.border import READ_COMMITTED, SERIALIZABLE, SNAPSHOT, Isolation
 from belvedere.views.way import Way
 
-_UNITS_MS = {"us": 0.001, "ms": 1, "s": 1_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
-_DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*(us|ms|s|min|h|d)?\s*")
 _HOURS = re.compile(r"[-+]?\d{1,2}(\.\d+)?")
 _ON = {"on": True, "true": True, "yes": True, "1": True}
 _OFF = {"off": False, "false": False, "no": False, "0": False}
@@ -46,12 +45,12 @@ class Setting(NamedTuple):
 
 
 def duration_ms(text: str) -> int:
-    found = _DURATION.fullmatch(text)
-    if found is None:
+    length_us = parse_duration_us(text, bare_unit="ms")
+    if length_us is None:
         raise InvalidInput(
             "invalid duration", sqlstate="22023", text=text, hint="write it like '500 ms' or '2 s'"
         )
-    return int(float(found[1]) * _UNITS_MS[found[2] or "ms"])
+    return length_us // UNITS_US["ms"]
 
 
 def boolean(text: str) -> bool:
@@ -135,11 +134,11 @@ def _only(*values: str) -> Callable[[str], str]:
 
 def duration_text(text: str) -> str:
     """A time as SHOW has it: in the largest unit that it is a whole number of."""
-    count = duration_ms(text)
-    if count == 0:
+    length_us = duration_ms(text) * UNITS_US["ms"]
+    if length_us == 0:
         return "0"
-    unit = next(one for one in ("d", "h", "min", "s", "ms") if count % _UNITS_MS[one] == 0)
-    return f"{count // int(_UNITS_MS[unit])}{unit}"
+    unit = next(one for one in ("d", "h", "min", "s", "ms") if length_us % UNITS_US[one] == 0)
+    return f"{length_us // UNITS_US[unit]}{unit}"
 
 
 def _names(text: str) -> tuple[str, ...]:

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
 from belvedere.config import Config
+from belvedere.errors import Error
 from belvedere.execution.duck.engine import DuckEngine
 from belvedere.plan.nodes import Node
 from belvedere.session.sampling import TableStatistics
@@ -75,6 +76,9 @@ class Host(Protocol):
 
     @property
     def row_atomic(self) -> bool: ...
+
+    @property
+    def housekeeping_failure(self) -> Error | None: ...
 
     def token(self, position: int) -> str: ...
 

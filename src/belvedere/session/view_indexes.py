@@ -21,7 +21,8 @@ from belvedere.catalog.view_options import (
     parse_options,
 )
 from belvedere.errors import InvalidInput, Unsupported
-from belvedere.session.indexes import quoted, require_known
+from belvedere.plan.values.quoting import quote_identifier
+from belvedere.session.indexes import require_known
 from belvedere.session.result import Result
 from belvedere.sql import definitions as d
 from belvedere.views.define import NewView
@@ -105,8 +106,8 @@ def copy(session: Session, index: View, view: View, name: str, final: str) -> st
 
 
 def _definition(schema: str, view: str, columns: list[str]) -> str:
-    listed = ", ".join(map(quoted, columns))
-    return f"SELECT {listed} FROM {quoted(schema)}.{quoted(view)}"
+    listed = ", ".join(map(quote_identifier, columns))
+    return f"SELECT {listed} FROM {quote_identifier(schema, view)}"
 
 
 def _options(statement: d.CreateIndex, view: View) -> ViewOptions:

@@ -267,6 +267,12 @@ def _locks(session: Session) -> Iterator[Row]:
         yield held.kind, held.key.hex(), held.owner.hex(), mode, held.granted
 
 
+def _housekeeping(session: Session) -> Iterator[Row]:
+    failure = session.host.housekeeping_failure
+    task = "heartbeat and sweep" if session.host.row_atomic else "trimming"
+    yield task, None if failure is None else str(failure), failure and failure.sqlstate
+
+
 def _log(session: Session) -> Iterator[Row]:
     log = session.host.log
     start = max(log.first - 1, session.host.position - LOG_ROWS_MAX)
@@ -380,6 +386,7 @@ TABLES: dict[tuple[str, str], VirtualTable] = {
     (DATABASE, "locks"): VirtualTable(
         _columns("kind key transaction mode granted", granted=BOOLEAN), _locks
     ),
+    (DATABASE, "housekeeping"): VirtualTable(_columns("task error sqlstate"), _housekeeping),
     (DATABASE, "log"): VirtualTable(
         _columns(
             "position committed_us catalog_version changes",

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Protocol
 
+from belvedere.errors import Error
 from belvedere.kv.batch import BatchStore
 from belvedere.txn.border import (
     ChangeLog,
@@ -56,6 +57,11 @@ class Engine(Protocol):
     @property
     def node(self) -> int:
         """The number of this process among those that use the store; 0 when it has it alone."""
+
+    @property
+    def housekeeping_failure(self) -> Error | None:
+        """What kept the last housekeeping (trimming the log, sweeping up after dead nodes) from
+        ending; None: nothing did. It is tried again by itself."""
 
     def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> SingleRowCommits | None:
         """The short way of replacing one row, where the store has one."""

@@ -23,6 +23,7 @@ from belvedere.codec.record import Record, decode_record
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.batch import BatchStore
 from belvedere.txn.commit.visibility import Visibility
+from belvedere.txn.log_reads import arrow_batches, follow_log, require_in_log
 from belvedere.txn.pieces import delete_log, whole_batches
 
 if TYPE_CHECKING:
@@ -94,28 +95,15 @@ class Log:
         self, after: int, through: int | None = None, *, batch_rows: int = 4096
     ) -> Iterator[pa.RecordBatch]:
         """One row a change: position, time, transaction, relation, kind, key, old, new."""
-        from belvedere.codec.record_arrow import records_to_arrow  # heavy
-
-        for batch in self.read_bytes(after, through, batch_rows=batch_rows):
-            yield records_to_arrow(batch)
+        return arrow_batches(self.read_bytes(after, through, batch_rows=batch_rows))
 
     def tail(self, after: int, timeout_s: float | None = None) -> Iterator[Record]:
         """The records after `after`, waiting for one when there is none yet; ends when nothing came
         for `timeout_s`."""
-        while self.last > after or self._visibility.wait_past(after, timeout_s):
-            for record in self.read(after):
-                after = record.position
-                yield record
+        return follow_log(self, self._visibility, after, timeout_s)
 
     def _require(self, after: int, through: int) -> None:
-        if after < through and after + 1 < self.first:
-            raise InvalidInput(
-                "position is no longer in the log",
-                sqlstate="22023",
-                hint="read the tables at the newest position instead",
-                position_wanted=after + 1,
-                first=self.first,
-            )
+        require_in_log(after, through, self.first)
 
     # -- consumers and trimming ---------------------------------------------------------------
 

@@ -37,6 +37,7 @@ from belvedere.txn.border import (
 )
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.merge import merge_scan
+from belvedere.txn.history.readers import OverlayReader, values_alone
 from belvedere.txn.locks import LockTable
 
 DEADLOCK = "40P01"
@@ -164,8 +165,7 @@ class Transaction:
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
         if self._changes or self._reads is not None:
-            pairs = self.scan(start, end, batch_rows=batch_rows)
-            return ([value for _, value in batch] for batch in pairs)
+            return values_alone(self.scan(start, end, batch_rows=batch_rows))
         return self._reader.scan_values(start, end, batch_rows=batch_rows)
 
     def _own_rows(self, start: bytes, end: bytes) -> dict[bytes, bytes | None]:
@@ -197,7 +197,7 @@ class Transaction:
         changes = [RowChange(key, old, self._current(key)) for key, old in pending.items()]
         changes = [change for change in changes if change.old != change.new]
         relations = frozenset(change.relation for change in changes)
-        before = _Before(self, pending)
+        before = OverlayReader(self, pending, self.position, self.catalog)
         writer = DerivedRows(before)
         try:
             for participant in self._participants_for(self.catalog, relations):
@@ -390,43 +390,6 @@ class Transaction:
             self.commit()
         else:
             self.rollback()
-
-
-class _Before:
-    """What a preview reads: the transaction as it was when the last preview was made."""
-
-    __slots__ = ("_pending", "_transaction", "catalog", "position")
-
-    def __init__(self, transaction: Transaction, pending: dict[bytes, bytes | None]) -> None:
-        self._transaction = transaction
-        self._pending = pending
-        self.catalog = transaction.catalog
-        self.position = transaction.position
-
-    def get(self, key: bytes) -> bytes | None:
-        return self._pending[key] if key in self._pending else self._transaction.get(key)
-
-    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
-        return [self.get(key) for key in keys]
-
-    def scan(
-        self,
-        start: bytes,
-        end: bytes,
-        *,
-        reverse: bool = False,
-        limit: int | None = None,
-        batch_rows: int = SCAN_BATCH_ROWS,
-    ) -> Iterator[list[Pair]]:
-        mine = {k: v for k, v in self._pending.items() if start <= k < end}
-        batches = self._transaction.scan(start, end, reverse=reverse, batch_rows=batch_rows)
-        return merge_scan(batches, mine, reverse=reverse, limit=limit)
-
-    def scan_values(
-        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
-    ) -> Iterator[list[bytes]]:
-        pairs = self.scan(start, end, batch_rows=batch_rows)
-        return ([value for _, value in batch] for batch in pairs)
 
 
 class _EndedReader:

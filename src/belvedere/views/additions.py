@@ -13,12 +13,11 @@ from belvedere.txn.border import Reader
 from belvedere.views.stream import Addition
 
 
-class Recorder:
-    """A Writer that remembers additions, to be made later. `shared` is for all views that take in
-    the same changes."""
+class AddOnlyWriter:
+    """The part of a Writer that a view has no use for. `shared` is for all views that take in the
+    same changes."""
 
     def __init__(self, shared: dict[object, object] | None = None) -> None:
-        self.additions: list[Addition] = []
         self.shared: dict[object, object] = {} if shared is None else shared
 
     def put(self, key: bytes, value: bytes) -> None:
@@ -26,6 +25,14 @@ class Recorder:
 
     def delete(self, key: bytes) -> None:
         raise AssertionError("a view only adds")
+
+
+class Recorder(AddOnlyWriter):
+    """A Writer that remembers additions one by one, to be made later."""
+
+    def __init__(self, shared: dict[object, object] | None = None) -> None:
+        super().__init__(shared)
+        self.additions: list[Addition] = []
 
     def add(self, key: bytes, payload: bytes, amounts: tuple[int, ...]) -> None:
         self.additions.append((key, payload, amounts))

@@ -30,7 +30,7 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.expression_printer import print_expression
 from belvedere.plan.fields import Field, Fields
-from belvedere.plan.looks import DISGUISED, LOOKS, UNKEYED, disguised
+from belvedere.plan.looks import LOOKS, SQL_EQUAL_KINDS, UNKEYED, lacks_canonical_key
 from belvedere.types import TEXT
 from belvedere.views.core import Expressions, refused
 from belvedere.views.extremum import extrema_of
@@ -38,7 +38,7 @@ from belvedere.views.grow import tree_of
 from belvedere.views.linear import Group, linear
 from belvedere.views.normal import columns_of
 from belvedere.views.source import nothing_run
-from belvedere.views.tree import Apply, Core, Input, Map, Recompute, Tree, Union, Whole
+from belvedere.views.tree import Apply, Core, Input, Map, Recompute, Tree, Union, Whole, children
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,11 +104,9 @@ def _wanted(tree: Tree) -> Iterator[Auxiliary]:
     match tree:
         case Core() | Whole():
             return
-        case Map():
-            yield from _wanted(tree.input)
-        case Union():
-            yield from _wanted(tree.left)
-            yield from _wanted(tree.right)
+        case Map() | Union():
+            for child in children(tree):
+                yield from _wanted(child)
         case Apply():
             yield from _wanted(tree.left)
             for right in tree.rights:
@@ -166,10 +164,8 @@ def blind(tree: Tree, keys: Expressions) -> bool:
             return True
         case Map(plan=n.Project(expressions=columns)):
             return blind(tree.input, tuple(_under(key, columns) for key in keys))
-        case Map():
-            return blind(tree.input, keys)
-        case Union():
-            return blind(tree.left, keys) or blind(tree.right, keys)
+        case Map() | Union():
+            return any(blind(child, keys) for child in children(tree))
         case Apply():
             return _blind_apply(tree, keys)
         case Recompute():
@@ -249,12 +245,12 @@ def _no_plan(node: n.Node) -> Rows:
 def counts_of(tree: Recompute) -> tuple[KeptGroups, ...]:
     """How often each row is there on either side of an INTERSECT or EXCEPT."""
     assert isinstance(tree.plan, n.SetOperation)
-    if any(map(disguised, tree.plan.fields)):
+    if any(map(lacks_canonical_key, tree.plan.fields)):
         return ()
     return tuple(
         KeptGroups(one.tree, columns_of(one.tree.plan), (), one.tree.plan.fields)
         for one in tree.inputs
-        if not any(map(disguised, one.tree.plan.fields))
+        if not any(map(lacks_canonical_key, one.tree.plan.fields))
     )
 
 
@@ -280,7 +276,7 @@ def parts_of(tree: Recompute) -> Parts | None:
     if not isinstance(plan, n.Aggregate) or plan.grouping_sets is not None:
         return None
     fields = plan.fields[: len(plan.groups)]
-    if any(map(disguised, fields)) or extrema_of(tree) is not None:
+    if any(map(lacks_canonical_key, fields)) or extrema_of(tree) is not None:
         return None
     below = tree.inputs[0].tree
     plain = tuple(call for call in plan.aggregates if linear(call) is not None)
@@ -303,11 +299,15 @@ def _part(
             return None
         below = tree_of(n.Filter(below.plan, call.filter))
     name, (value,) = call.function.name, call.arguments
-    if name in ("min", "max") and value.type.kind not in DISGUISED:
+    if name in ("min", "max") and value.type.kind not in SQL_EQUAL_KINDS:
         rows = rows_by(_cut(below, (*presence.groups, value)), _columns((*presence.groups, value)))
         return None if rows is None else (rows, None)
     once = replace(call, distinct=False, filter=None)
-    if call.distinct and linear(once) is not None and not disguised(Field("", value.type)):
+    if (
+        call.distinct
+        and linear(once) is not None
+        and not lacks_canonical_key(Field("", value.type))
+    ):
         return _of_distinct(below, presence, once)
     return None
 
@@ -356,7 +356,7 @@ def stored_rows(kept: KeptRows) -> tuple[Tree, Fields]:
     fields = [Field(f"key {i}", value.type) for i, value in enumerate(values)]
     values += columns
     fields += kept.tree.plan.fields
-    if any(map(disguised, kept.tree.plan.fields)):
+    if any(map(lacks_canonical_key, kept.tree.plan.fields)):
         values.append(e.Call(LOOKS, columns, TEXT))
         fields.append(Field("looks", TEXT))
     return projected(kept.tree, tuple(values), tuple(fields)), tuple(fields)

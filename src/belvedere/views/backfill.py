@@ -21,17 +21,20 @@ from typing import Protocol, TypeVar
 from belvedere import failpoints
 from belvedere.catalog.model import View
 from belvedere.catalog.relation import compiled_table
-from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
+from belvedere.kv.batch import SCAN_BATCH_ROWS, Write
 from belvedere.txn.border import CommitProtocol, Reader
+from belvedere.txn.history.readers import ReaderWrapper
 from belvedere.types import Row
 from belvedere.views.additions import state_rows
 from belvedere.views.fill_parts import KeyList
-from belvedere.views.fill_place import Place, listed_range, place_of, place_write
+from belvedere.views.fill_place import Place, listed_range, place_of
 from belvedere.views.fill_steps import Fill, Way, way_of
-from belvedere.views.group import Keeps
 from belvedere.views.maintain import Maintainer
+from belvedere.views.maintainers import Maintainers
+from belvedere.views.state_update import StateUpdate, write_update
+from belvedere.views.stream import Addition
 from belvedere.views.tree import inputs_of
-from belvedere.views.watermarks import watermark, watermark_write
+from belvedere.views.watermarks import watermark
 
 T = TypeVar("T")
 GROUPS_MAX = 20_000
@@ -67,7 +70,11 @@ class Build:
 
 
 def backfill(
-    commits: CommitProtocol, keeper: Keeps, views: Sequence[View], reader: Reader, build: Build
+    commits: CommitProtocol,
+    keeper: Maintainers,
+    views: Sequence[View],
+    reader: Reader,
+    build: Build,
 ) -> None:
     """Write the state of these views as of `reader`, with their watermarks. Views that were begun
     before go on where they were; `reader` is then at their watermark."""
@@ -76,7 +83,7 @@ def backfill(
     readers = (reader, Watched(reader, build))
     walks: dict[tuple[int, bytes], list[Fill]] = {}
     alone: list[tuple[Fill, Place]] = []
-    begun: list[Write] = []
+    begun: dict[int, Place | None] = {}
     for view in views:
         maintainer = keeper.maintainer(reader.catalog, view)
         way = way_for(keeper, maintainer, begun=places[view.id] is not None)
@@ -84,12 +91,13 @@ def backfill(
         assert place.way == way.name, "a place has a meaning on its way alone"
         fill = Fill(view, maintainer, way, readers)
         if places[view.id] is None:
-            begun += [watermark_write(view.id, position), place_write(view.id, place)]
+            begun[view.id] = place
         if way.table is None:
             alone.append((fill, place))
         else:
             walks.setdefault((way.table, place.after), []).append(fill)
-    commits.derive(lambda newest: begun)
+    start = StateUpdate((), progress=begun, watermarks=dict.fromkeys(begun, position))
+    write_update(commits, lambda newest: start)
     filling = Steps(commits, reader, build, _Batches(commits))
     for fill, place in alone:
         filling.alone(fill, place)
@@ -97,7 +105,7 @@ def backfill(
         filling.walk(fills, 0, table, after)
 
 
-def way_for(keeper: Keeps, maintainer: Maintainer, *, begun: bool) -> Way:
+def way_for(keeper: Maintainers, maintainer: Maintainer, *, begun: bool) -> Way:
     """How a view is filled; one that was begun goes on as it began."""
     if begun or maintainer.table is not None:  # nobody needs to know how large it is
         return way_of(maintainer, small=False)
@@ -105,7 +113,7 @@ def way_for(keeper: Keeps, maintainer: Maintainer, *, begun: bool) -> Way:
     return way_of(maintainer, small=rows <= ROWS_MAX)
 
 
-def may_go_on(keeper: Keeps, reader: Reader, view: View) -> bool:
+def may_go_on(keeper: Maintainers, reader: Reader, view: View) -> bool:
     """Whether something of a fill was saved, and this program would go on in the same way."""
     place = place_of(reader, view.id)
     if place is None or place.is_start or watermark(reader, view.id) is None:
@@ -136,8 +144,8 @@ class Steps:
     def alone(self, fill: Fill, place: Place) -> None:
         """All phases of one view, from its place on."""
         if not fill.way.phases:
-            rows = fill.whole()
-            self._commits.derive(lambda newest: rows)
+            update = fill.whole()
+            write_update(self._commits, lambda newest: update)
             return
         for number in range(place.phase, fill.way.steps):
             after = place.after if number == place.phase else b""
@@ -226,13 +234,22 @@ class _Batches:
     def write(self, fills: Sequence[Fill], following: Following) -> None:
         """Add what was added up to what is stored. Nobody else writes a view that is being built,
         so that its rows can be read outside of the section."""
-        stored = commits_reader(self._commits)
-        rows: list[Write] = []
+        additions: list[Addition] = []
+        keys: list[Write] = []
         for fill in fills:
-            additions, keys = fill.taken()
-            place = None if following is None else Place(fill.way.name, *following)
-            rows += [*state_rows(stored, additions), *keys, place_write(fill.view.id, place)]
-        self._commits.derive(lambda newest: rows)
+            added, found = fill.taken()
+            additions += added
+            keys += found
+        update = StateUpdate(
+            additions,
+            state_rows=state_rows(commits_reader(self._commits), additions),
+            progress={
+                fill.view.id: None if following is None else Place(fill.way.name, *following)
+                for fill in fills
+            },
+            others=keys,
+        )
+        write_update(self._commits, lambda newest: update)
 
 
 def commits_reader(commits: CommitProtocol) -> Reader:
@@ -244,35 +261,14 @@ def commits_reader(commits: CommitProtocol) -> Reader:
         commits.release(snapshot)
 
 
-class Watched:
+class Watched(ReaderWrapper):
     """A Reader whose scans tell the build how many rows they have given, and stop with it."""
 
     def __init__(self, under: Reader, build: Build) -> None:
-        self._under = under
+        super().__init__(under)
         self._build = build
-        self.position = under.position
-        self.catalog = under.catalog
-        self.get = under.get
-        self.multi_get = under.multi_get
 
-    def scan(
-        self,
-        start: bytes,
-        end: bytes,
-        *,
-        reverse: bool = False,
-        limit: int | None = None,
-        batch_rows: int = SCAN_BATCH_ROWS,
-    ) -> Iterator[list[Pair]]:
-        pairs = self._under.scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
-        return self._told(pairs)
-
-    def scan_values(
-        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
-    ) -> Iterator[list[bytes]]:
-        return self._told(self._under.scan_values(start, end, batch_rows=batch_rows))
-
-    def _told(self, batches: Iterator[list[T]]) -> Iterator[list[T]]:
+    def _passed_on(self, batches: Iterator[list[T]]) -> Iterator[list[T]]:
         started = time.perf_counter()
         for batch in batches:
             yield batch

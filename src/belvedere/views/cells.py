@@ -20,8 +20,8 @@ from belvedere.catalog.relation import compiled_index, compiled_table, compiled_
 from belvedere.codec import keyspace
 from belvedere.codec.keys import KeyCodec
 from belvedere.errors import Corruption, InvalidInput, Unsupported
-from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.border import ChangeLog, LockRequest, Participant, Reader, RowChange, Writer
+from belvedere.txn.history.readers import ReaderWrapper
 from belvedere.txn.row.reader import RowWriter
 from belvedere.views.additions import Recorder
 from belvedere.views.builders import note_builders
@@ -133,40 +133,24 @@ def guarded(catalog: Catalog, view: View, keeper: Keeper) -> Participant:
     return GuardedUnique(catalog, view, inner) if view.is_unique else inner
 
 
-class Notes:
+class Notes(ReaderWrapper):
     """A reader that notes, as locks, what is read of tables and indexes through it."""
 
-    def __init__(self, reader: Reader) -> None:
-        self._reader = reader
-        self.catalog = reader.catalog
-        self.position = reader.position
+    def __init__(self, under: Reader) -> None:
+        super().__init__(under)
         self.locks: set[LockRequest] = set()
 
     def get(self, key: bytes) -> bytes | None:
         self.locks.add(narrowest(self.catalog, key, key, READS))
-        return self._reader.get(key)
+        return super().get(key)
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         self.locks.update(narrowest(self.catalog, key, key, READS) for key in keys)
-        return self._reader.multi_get(keys)
+        return super().multi_get(keys)
 
-    def scan(
-        self,
-        start: bytes,
-        end: bytes,
-        *,
-        reverse: bool = False,
-        limit: int | None = None,
-        batch_rows: int = SCAN_BATCH_ROWS,
-    ) -> Iterator[list[Pair]]:
+    def _scanned_range(self, start: bytes, end: bytes) -> tuple[bytes, bytes]:
         self.locks.add(narrowest(self.catalog, start, end, READS))
-        return self._reader.scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
-
-    def scan_values(
-        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
-    ) -> Iterator[list[bytes]]:
-        self.locks.add(narrowest(self.catalog, start, end, READS))
-        return self._reader.scan_values(start, end, batch_rows=batch_rows)
+        return start, end
 
 
 def covering(catalog: Catalog, key: bytes, side: int) -> tuple[LockRequest, LockRequest]:

@@ -23,8 +23,8 @@ A claim that nobody moves is taken over by the worker after a while (`views.work
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -34,20 +34,11 @@ from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unavailable
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
-from belvedere.txn.commit.derived import DerivedRows
-from belvedere.views.stream import stream_writes
-from belvedere.views.watermarks import views_of, watermark, watermark_write
-
-Addition = tuple[bytes, bytes, tuple[int, ...]]
-"""Key of a view's state, its payload, what is added to its amounts."""
+from belvedere.views.state_update import ChangefeedStep, Commits, StateUpdate, write_update
+from belvedere.views.stream import Addition
+from belvedere.views.watermarks import views_of, watermark
 
 STRETCH_POSITIONS_MAX = 100_000
-
-
-class Commits(Protocol):
-    """What claims need of a commit protocol."""
-
-    def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None: ...
 
 
 class Claim(NamedTuple):
@@ -132,7 +123,7 @@ def advance(
     listed = list(additions)
     moved: list[Claim] = []
 
-    def make(reader: Reader) -> list[Write]:
+    def make(reader: Reader) -> StateUpdate:
         _require_valid(reader, claim)
         if _has_changed(reader.catalog, claim, listed):
             raise Unavailable(
@@ -144,18 +135,14 @@ def advance(
         end = min(reader.position, claim.end + positions_max)
         version = reader.catalog.version
         moved[:] = [claim._replace(start=claim.end, end=end, catalog_version=version)]
-        writer = DerivedRows(reader)
-        for addition in listed:
-            writer.add(*addition)
-        views = views_of(reader.catalog, claim.group)
-        return [
-            *writer.writes(),
-            *stream_writes(reader, views, claim.end, listed),
-            watermark_write(claim.group, claim.end),
-            _write(moved[0]),
-        ]
+        return StateUpdate(
+            listed,
+            changefeed=ChangefeedStep(views_of(reader.catalog, claim.group), claim.end),
+            watermarks={claim.group: claim.end},
+            others=[_write(moved[0])],
+        )
 
-    commits.derive(make)
+    write_update(commits, make)
     return moved[0]
 
 

@@ -19,8 +19,9 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
+from belvedere.sql.rules.equality import equality
 from belvedere.types import INTEGER
-from belvedere.views.core import Branch, equality, refused
+from belvedere.views.core import Branch, refused
 from belvedere.views.tree import Core, Tree
 
 _SIDE = Field("table", INTEGER)

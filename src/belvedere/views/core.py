@@ -20,8 +20,7 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Fields
-from belvedere.plan.functions.registry import resolve
-from belvedere.types import BOOLEAN
+from belvedere.sql.rules.equality import equality
 
 Expressions = tuple[e.Expression, ...]
 
@@ -127,13 +126,6 @@ def _joined(left: Branch, right: Branch, node: n.Join) -> Branch:
     residual = () if node.residual is None else _conditions(_on(node.residual, columns))
     conditions = left.conditions + moved.conditions + keys + residual
     return Branch(left.leaves + moved.leaves, conditions, columns)
-
-
-def equality(left: e.Expression, right: e.Expression, null_safe: bool) -> e.Expression:
-    equal = resolve("=", (left.type, right.type)).function
-    if null_safe:
-        return e.IsDistinct(left, right, equal, negated=True)
-    return e.Call(equal, (left, right), BOOLEAN)
 
 
 def _conditions(condition: e.Expression | None) -> Expressions:

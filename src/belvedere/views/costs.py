@@ -1,6 +1,6 @@
 """What the ways to work out a batch really take, against what is expected of them.
 
-What a change or a row is expected to take are seconds of one machine (`views.tiers`). How much
+What a change or a row is expected to take are seconds of one machine (`views.cost_model`). How much
 slower or faster a view goes here is measured with every batch that is large enough to tell, as a
 factor for each view and way; it moves with what comes, so that a noisy moment is forgotten. What
 was never measured is as far from what is expected as the same way of other views, or, where nobody

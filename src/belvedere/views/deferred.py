@@ -20,7 +20,6 @@ from belvedere.txn.border import ChangeLog, CommitProtocol, Published, Reader
 from belvedere.views import claim
 from belvedere.views.group import (
     Batch,
-    Keeps,
     Unit,
     catch_up,
     come_back,
@@ -29,6 +28,7 @@ from belvedere.views.group import (
     units_of,
 )
 from belvedere.views.lag import Samples, Upkeep
+from belvedere.views.maintainers import Maintainers
 from belvedere.views.schedule import schedules
 from belvedere.views.watermarks import deferred_views
 
@@ -64,7 +64,7 @@ class Deferred:
         self,
         commits: CommitProtocol,
         log: ChangeLog,
-        keeper: Keeps,
+        keeper: Maintainers,
         published: Published,
         errors: dict[int, Error],
         clock: Callable[[], float] = time.monotonic,

@@ -29,7 +29,8 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
-from belvedere.views.core import Branch, Leaf, equality
+from belvedere.sql.rules.equality import equality
+from belvedere.views.core import Branch, Leaf
 from belvedere.views.prune import Pruned, prunes_of
 
 

@@ -30,12 +30,11 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import Index, Maintenance, View
 from belvedere.catalog.relation import compiled_table
 from belvedere.codec import accumulator, keyspace
-from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.row import cells
 from belvedere.txn.row.layout import RowWrite
-from belvedere.txn.row.protocol import Addition, RowCommit
+from belvedere.txn.row.protocol import RowCommit
 from belvedere.txn.row.reader import whole
 from belvedere.txn.transaction import Transaction
 from belvedere.views.additions import Nothing
@@ -43,10 +42,11 @@ from belvedere.views.backfill import Build, Following, Steps, Watched
 from belvedere.views.build import gone_on_with, unfinished
 from belvedere.views.builders import built_by_others, require_builder, taken_over
 from belvedere.views.contracts import HostDatabase
-from belvedere.views.fill_place import Place, place_of, place_write
+from belvedere.views.fill_place import Place, place_of
 from belvedere.views.fill_steps import WHOLE, Fill, way_of
 from belvedere.views.keep import Keeper
 from belvedere.views.rekey import CompileExpression, RekeyParticipant
+from belvedere.views.state_update import StateUpdate, add_update, write_update
 from belvedere.views.watermarks import watermark, watermark_write
 
 AsOf = Callable[[int], AbstractContextManager[Reader]]
@@ -213,11 +213,11 @@ def _begin(commits: RowCommit, snapshot: Transaction, view: View, place: Place) 
     ]
     commits.fill(at, zeros)
 
-    def make(newest: Reader) -> list[Write]:
+    def make(newest: Reader) -> StateUpdate:
         require_builder(newest, view.id, commits.node.id)
-        return [watermark_write(view.id, at), place_write(view.id, place)]
+        return StateUpdate((), progress={view.id: place}, watermarks={view.id: at})
 
-    commits.derive(make)
+    write_update(commits, make)
     if failpoints.armed:
         failpoints.hit("backfill.chunk")
 
@@ -233,11 +233,12 @@ class _Records:
         (fill,) = fills
         additions, keys = fill.taken()
         phase, after = following or (fill.way.steps, b"")
-        rows = [*keys, place_write(fill.view.id, Place(fill.way.name, phase, after))]
         node, id_ = self._commits.node.id, fill.view.id
+        progress = {id_: Place(fill.way.name, phase, after)}
+        update = StateUpdate(additions, progress=progress, others=keys)
 
-        def make(newest: Reader) -> tuple[list[Write], list[Addition]]:
+        def make(newest: Reader) -> StateUpdate:
             require_builder(newest, id_, node)
-            return rows, additions
+            return update
 
-        self._commits.add(make)
+        add_update(self._commits, make)

@@ -10,16 +10,15 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import View
 from belvedere.kv.batch import Write
 from belvedere.txn.border import Reader
-from belvedere.txn.commit.derived import DerivedRows
-from belvedere.views.additions import Nothing, Recorder
+from belvedere.views.additions import Nothing, Recorder, state_rows
 from belvedere.views.fill_parts import Phase, phases_of
-from belvedere.views.fill_place import listed_key, place_write
+from belvedere.views.fill_place import listed_key
 from belvedere.views.maintain import Maintainer
 from belvedere.views.quick import Remembered
+from belvedere.views.state_update import StateUpdate
 from belvedere.views.stream import Addition
 from belvedere.views.summing import Sums
 
@@ -103,15 +102,9 @@ class Fill:
         self.sums, self._keys = {}, {}
         return recorder.additions, [*keys]
 
-    def whole(self) -> list[Write]:
+    def whole(self) -> StateUpdate:
         """Everything at once."""
-        writer = DerivedRows(Nothing(self._catalog))
         recorder = Recorder()
         self._maintainer.fill(self._watched, recorder)
-        for addition in recorder.additions:
-            writer.add(*addition)
-        return [*writer.writes(), place_write(self.view.id, None)]
-
-    @property
-    def _catalog(self) -> Catalog:
-        return self._reader.catalog
+        rows = state_rows(Nothing(self._reader.catalog), recorder.additions)
+        return StateUpdate(recorder.additions, state_rows=rows, progress={self.view.id: None})

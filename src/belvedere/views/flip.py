@@ -14,12 +14,10 @@ The last view that leaves a group takes the group's watermark and claim with it.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import Protocol
 
 import msgspec
 
 from belvedere.catalog import model
-from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.edit import Edit
 from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
 from belvedere.catalog.view_options import ViewOptions, encode_options
@@ -28,12 +26,11 @@ from belvedere.txn.border import (
     ChangeLog,
     LockRequest,
     Participant,
-    ParticipantsFor,
     Reader,
     RowChange,
     Writer,
 )
-from belvedere.views.maintain import Maintainer
+from belvedere.views.maintainers import Maintainers
 from belvedere.views.schedule import group_for
 from belvedere.views.stream import Noting, end_stream, start_stream
 from belvedere.views.watermarks import (
@@ -44,14 +41,6 @@ from belvedere.views.watermarks import (
     watermark,
 )
 from belvedere.views.window import consolidated, state_before
-
-
-class Keeps(Protocol):
-    indexes: ParticipantsFor
-
-    def maintainer(self, catalog: Catalog, view: View) -> Maintainer: ...
-
-    def require_kept(self, catalog: Catalog, plain_views: Sequence[int]) -> None: ...
 
 
 def switch(edit: Edit, view: View, maintenance: Maintenance, options: ViewOptions) -> None:
@@ -72,7 +61,7 @@ class Flip:
 
     checks = True
 
-    def __init__(self, keeper: Keeps, log: ChangeLog) -> None:
+    def __init__(self, keeper: Maintainers, log: ChangeLog) -> None:
         self._keeper = keeper
         self._log = log
 

@@ -16,20 +16,22 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.model import State, View
 from belvedere.errors import Error, Unavailable
 from belvedere.kv.batch import Write
-from belvedere.txn.border import ChangeLog, CommitProtocol, ParticipantsFor, Reader, RowChange
+from belvedere.txn.border import ChangeLog, CommitProtocol, Reader, RowChange
 from belvedere.views import claim
 from belvedere.views.additions import Recorder, state_rows
 from belvedere.views.collecting import uncollected
 from belvedere.views.maintain import Maintainer
+from belvedere.views.maintainers import Maintainers
 from belvedere.views.sizes import Span
-from belvedere.views.stream import Addition, stream_writes
-from belvedere.views.tiers import Choice, Tiers
+from belvedere.views.state_update import ChangefeedStep, StateUpdate, write_update
+from belvedere.views.stream import Addition
+from belvedere.views.tiers import Choice
 from belvedere.views.watermarks import (
     epoch,
     members,
@@ -43,15 +45,6 @@ from belvedere.views.window import Peeked, Window, state_before
 
 POSITIONS_MAX = 100_000
 """A batch of views that need no other rows is not longer than this."""
-
-
-class Keeps(Protocol):
-    """What a batch needs of the keeper."""
-
-    indexes: ParticipantsFor
-    tiers: Tiers
-
-    def maintainer(self, catalog: Catalog, view: View) -> Maintainer: ...
 
 
 class Unit(NamedTuple):
@@ -103,7 +96,7 @@ def units_of(reader: Reader, group: int) -> list[Unit]:
 
 
 def work_out(
-    keeper: Keeps, log: ChangeLog, reader: Reader, units: Sequence[Unit]
+    keeper: Maintainers, log: ChangeLog, reader: Reader, units: Sequence[Unit]
 ) -> Iterator[Batch]:
     """Batches of these units up to the reader's position, or some way towards it. The log is read
     and decoded once for all of them."""
@@ -146,7 +139,7 @@ def work_out(
 
 
 def _all_refilled(
-    keeper: Keeps,
+    keeper: Maintainers,
     reader: Reader,
     units: Sequence[Unit],
     maintainers: dict[int, Maintainer | Error],
@@ -180,7 +173,7 @@ def _all_refilled(
     return batches
 
 
-def _maintainer(keeper: Keeps, catalog: Catalog, view: View) -> Maintainer | Error:
+def _maintainer(keeper: Maintainers, catalog: Catalog, view: View) -> Maintainer | Error:
     try:
         return keeper.maintainer(catalog, view)
     except Error as error:
@@ -198,7 +191,9 @@ def _looks_back(maintainer: Maintainer | Error, changes: Sequence[RowChange]) ->
 class _Work:
     """The batch of one unit, view by view."""
 
-    def __init__(self, keeper: Keeps, reader: Reader, before: Reader, unit: Unit, end: int) -> None:
+    def __init__(
+        self, keeper: Maintainers, reader: Reader, before: Reader, unit: Unit, end: int
+    ) -> None:
         self._epoch = epoch(reader)
         self._tiers = keeper.tiers
         self._reader = reader
@@ -277,25 +272,24 @@ class _Work:
 
 def apply_batch(commits: CommitProtocol, batch: Batch) -> bool:
     """Write a batch; False when somebody else has moved the unit, or it has changed."""
-    done: list[bool] = []
     unit = batch.unit
     alone = unit.mark != unit.group
     if alone and batch.failures:
         return False
 
-    def make(reader: Reader) -> Sequence[Write]:
-        done[:] = [_still_holds(reader, batch)]
-        if not done[0]:
-            return ()
-        behind = [watermark_write(id_, unit.start) for id_ in batch.failures]
-        moved = [watermark_write(unit.mark, batch.end)]
-        if alone and _meets_group(reader, batch):
-            moved = [watermark_write(unit.mark, None)]
-        stream = stream_writes(reader, unit.views, batch.end, batch.additions)
-        return [*batch.rows, *stream, *behind, *moved]
+    def make(reader: Reader) -> StateUpdate | None:
+        if not _still_holds(reader, batch):
+            return None
+        joins = alone and _meets_group(reader, batch)
+        behind = dict.fromkeys(batch.failures, unit.start)
+        return StateUpdate(
+            batch.additions,
+            state_rows=batch.rows,
+            changefeed=ChangefeedStep(unit.views, batch.end),
+            watermarks={**behind, unit.mark: None if joins else batch.end},
+        )
 
-    commits.derive(make)
-    return done[0]
+    return write_update(commits, make)
 
 
 def _still_holds(reader: Reader, batch: Batch) -> bool:
@@ -353,7 +347,7 @@ def come_back(commits: CommitProtocol, view: View) -> None:
 
 def catch_up(
     commits: CommitProtocol,
-    keeper: Keeps,
+    keeper: Maintainers,
     log: ChangeLog,
     wanted: Callable[[Reader], Sequence[Unit]],
     applied: Callable[[Batch, bool], None],

@@ -21,7 +21,6 @@ from belvedere.catalog.definitions import ViewDefinition
 from belvedere.catalog.model import CATALOG_RELATION, Maintenance, State, View
 from belvedere.catalog.view_options import form_of
 from belvedere.errors import Error, InvalidInput, Unavailable, Unsupported
-from belvedere.kv.batch import Write
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.txn.border import ChangeLog, CommitProtocol, Participant, ParticipantsFor, Reader
@@ -34,7 +33,8 @@ from belvedere.views.define import DefinedView, NewView
 from belvedere.views.flip import Flip
 from belvedere.views.kept import Found, Kept
 from belvedere.views.maintain import Maintainer
-from belvedere.views.stream import Noting, stream_writes
+from belvedere.views.state_update import ChangefeedStep, StateUpdate, write_update
+from belvedere.views.stream import Noting
 from belvedere.views.tiers import Tiers
 from belvedere.views.tree import inputs_of
 from belvedere.views.unique import Unique
@@ -304,23 +304,17 @@ class Keeper:
         writer = DerivedRows(Nothing(tables.catalog))
         self.maintainer(tables.catalog, view).fill(tables, writer)
         additions = list(differences(stored, view, dict(writer.writes())))
-        seen, done = epoch(stored), [not additions]
+        seen = epoch(stored)
 
-        def make(newest: Reader) -> list[Write]:
-            done[:] = [epoch(newest) == seen]
-            if not done[0]:
-                return []
-            derived = DerivedRows(newest)
-            for addition in additions:
-                derived.add(*addition)
+        def make(newest: Reader) -> StateUpdate | None:
+            if epoch(newest) != seen:
+                return None
             at = position_of(newest, view) if follows_log(view) else newest.position
             assert at is not None
-            stream = stream_writes(newest, (view,), at, additions)
-            return [*derived.writes(), *stream, next_epoch(newest)]
+            step = ChangefeedStep((view,), at)
+            return StateUpdate(additions, changefeed=step, others=[next_epoch(newest)])
 
-        if additions:
-            commits.derive(make)
-        return len(additions) if done[0] else None
+        return len(additions) if not additions or write_update(commits, make) else None
 
     # -- reading ------------------------------------------------------------------------------
 

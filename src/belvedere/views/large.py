@@ -30,7 +30,7 @@ from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
 from belvedere.plan.functions.function import Function, Volatility
 from belvedere.plan.functions.registry import resolve
-from belvedere.plan.looks import disguised
+from belvedere.plan.looks import lacks_canonical_key
 from belvedere.plan.values.decimals import EXACT
 from belvedere.txn.border import Reader, RowChange
 from belvedere.types import Kind, Row
@@ -241,7 +241,8 @@ def _refusal(compiled: Compiled) -> str | None:
             return "sums of floats and of squares are exact in Python only"
         found += [item for one in (group.groups, group.calls) for item, _ in walk(one, 0)]
     shown = _shown(plan) if group is None else set()
-    if any(_loose(field) for item in found if id(item) not in shown for field in _chosen(item)):
+    chosen = (field for item in found if id(item) not in shown for field in _chosen(item))
+    if any(map(_lacks_canonical_value, chosen)):
         return "which of equal values is shown is decided in Python only"
     return next(filter(None, map(_inexact, found)), None)
 
@@ -294,9 +295,9 @@ def _chosen(item: object) -> Fields:
             return ()
 
 
-def _loose(field: Field) -> bool:
-    """Characters of one length are padded to it, so that equal ones look the same."""
-    return disguised(field) and not (field.type.kind is Kind.CHAR and field.type.length)
+def _lacks_canonical_value(field: Field) -> bool:
+    """Characters of one length are padded to it, so that equal ones have one representation."""
+    return lacks_canonical_key(field) and not (field.type.kind is Kind.CHAR and field.type.length)
 
 
 def _has_floats(arguments: Sequence[e.Expression]) -> bool:

@@ -22,7 +22,8 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
 from belvedere.plan.fields import Field, Fields
-from belvedere.views.core import Expressions, equality, refused
+from belvedere.sql.rules.equality import equality
+from belvedere.views.core import Expressions, refused
 from belvedere.views.linear import exact
 
 

@@ -16,9 +16,9 @@ from belvedere.execution.run import Rows
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.plan import transform
-from belvedere.plan.fields import Fields
+from belvedere.plan.looks import python_equal_may_differ
 from belvedere.txn.border import Reader, RowChange
-from belvedere.types import Kind, Row
+from belvedere.types import Row
 from belvedere.views.core import Expressions, Leaf
 from belvedere.views.delta import (
     KEYS_LEAF,
@@ -30,7 +30,6 @@ from belvedere.views.delta import (
     whole_plans,
 )
 from belvedere.views.fill_parts import Part, parts_of
-from belvedere.views.linear import FLOATS
 from belvedere.views.source import (
     Restricted,
     Source,
@@ -222,7 +221,7 @@ def _sides_of(catalog: Catalog, one: Leaf) -> SidesOf:
     """The rows of the changes as a leaf sees them, as far as it sees a difference."""
     relation = one.relation
     project = compiled_table(catalog, relation).layout.projector(one.slots)
-    disguised = looks_different(one.fields)
+    disguised = any(python_equal_may_differ(field.type) for field in one.fields)
 
     def sides(changes: Sequence[RowChange]) -> Sides:
         removed: list[Row] = []
@@ -242,15 +241,6 @@ def _sides_of(catalog: Catalog, one: Leaf) -> SidesOf:
         return Sides(removed, added, moved)
 
     return sides
-
-
-def looks_different(fields: Fields) -> bool:
-    """Whether equal values may look different (1.0 and 1.00, 0 and -0), so that an expression over
-    them may differ."""
-    return any(
-        field.type.kind in FLOATS or (field.type.kind is Kind.NUMERIC and field.type.scale is None)
-        for field in fields
-    )
 
 
 class MapSource:

@@ -14,13 +14,13 @@ from belvedere.txn.border import ChangeLog, Reader, RowChange
 from belvedere.txn.commit.derived import DerivedRows
 from belvedere.txn.history.readers import OverlayReader
 from belvedere.txn.transaction import Transaction
-from belvedere.views.group import Keeps
+from belvedere.views.maintainers import Maintainers
 from belvedere.views.watermarks import position_of
 from belvedere.views.window import Window, state_before
 
 
 def with_pending(
-    keeper: Keeps, log: ChangeLog, transaction: Transaction, views: Sequence[View]
+    keeper: Maintainers, log: ChangeLog, transaction: Transaction, views: Sequence[View]
 ) -> Reader:
     """The transaction, with these deferred views brought to its position and its own writes."""
     marks = {view.id: required_position(transaction, view) for view in views}
@@ -40,7 +40,7 @@ def with_pending(
 
 
 def at_watermark(
-    keeper: Keeps, log: ChangeLog, transaction: Transaction, view: View
+    keeper: Maintainers, log: ChangeLog, transaction: Transaction, view: View
 ) -> tuple[Reader, int]:
     """The view's tables at the position the view has reached, and that position."""
     if view.maintenance is Maintenance.IMMEDIATE:

@@ -9,7 +9,7 @@ written unread. Look-ups of several rows count as one range.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from belvedere.catalog.catalog import Catalog
@@ -22,7 +22,18 @@ from belvedere.views.compile import Compiled
 from belvedere.views.delta import Term, Wish, terms_of
 from belvedere.views.extremum import extrema_of
 from belvedere.views.quick import Quick
-from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, Whole, inputs_of
+from belvedere.views.tree import (
+    Apply,
+    Core,
+    Map,
+    Recompute,
+    Tree,
+    Union,
+    Whole,
+    children,
+    inputs_of,
+    walk_tree,
+)
 
 ROWS_PER_SECOND = 200_000
 """What a backfill is expected to do."""
@@ -121,19 +132,14 @@ def tree_price(catalog: Catalog, tree: Tree, relation: int, *, comes: bool = Tru
     match tree:
         case Core():
             return _core(catalog, tree, relation, comes=comes)
-        case Map():
-            return tree_price(catalog, tree.input, relation, comes=comes)
-        case Union():
-            sides = (tree.left, tree.right)
-            found = [tree_price(catalog, side, relation, comes=comes) for side in sides]
-            return sum(found, Price())
         case Apply():
             return _apply(catalog, tree, relation)
-        case Recompute():
-            inner = [tree_price(catalog, one.tree, relation, comes=comes) for one in tree.inputs]
-            return sum(inner, _again(tree).times(2))
         case Whole():
             return Price(scans=1 + len(tree.relations))
+        case Map() | Union() | Recompute():
+            own = _again(tree).times(2) if isinstance(tree, Recompute) else Price()
+            below = [tree_price(catalog, one, relation, comes=comes) for one in children(tree)]
+            return sum(below, own)
 
 
 def _single(catalog: Catalog, tree: Core, relation: int) -> list[Term]:
@@ -200,7 +206,7 @@ def how(tree: Tree) -> str:
     """Whether the view is incremental, and how."""
     if isinstance(tree, Whole):
         return "not incremental: computed again as a whole at every change"
-    worst = max((_way(one) for one in _nodes(tree)), default=0)
+    worst = max((_way(one) for one in walk_tree(tree)), default=0)
     return (
         "incremental",
         "incremental, by touched groups or partitions",
@@ -215,25 +221,6 @@ def _way(tree: Tree) -> int:
     assembled = parts_of(tree) or extrema_of(tree) or ordered_rows(tree)
     counted = isinstance(tree.plan, n.SetOperation) and price.gets
     return 2 if price.scans else int(not assembled and not counted)
-
-
-def _nodes(tree: Tree) -> Iterator[Tree]:
-    yield tree
-    match tree:
-        case Map():
-            yield from _nodes(tree.input)
-        case Union():
-            yield from _nodes(tree.left)
-            yield from _nodes(tree.right)
-        case Apply():
-            yield from _nodes(tree.left)
-            for right in tree.rights:
-                yield from _nodes(right.tree)
-        case Recompute():
-            for one in tree.inputs:
-                yield from _nodes(one.tree)
-        case _:
-            return
 
 
 def storage(compiled: Compiled, rows_of: Callable[[n.Node], float]) -> tuple[int, int]:

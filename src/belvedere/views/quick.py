@@ -29,13 +29,13 @@ from belvedere.execution.direct.source import Source
 from belvedere.plan import access as paths
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
+from belvedere.plan.looks import python_equal_may_differ
 from belvedere.txn.border import Get, RowChange
 from belvedere.types import Row
 from belvedere.views.core import Expressions, Leaf
 from belvedere.views.delta import Term, terms_of
 from belvedere.views.entry import entry_parts
 from belvedere.views.linear import Group
-from belvedere.views.operators import looks_different
 from belvedere.views.source import nothing_run
 from belvedere.views.summing import AddRows, summed
 from belvedere.views.tree import Core, Tree
@@ -171,7 +171,7 @@ def _leg(catalog: Catalog, leaf: Leaf, plan: n.Node, group: Group | None, only: 
         return None
     layout = compiled_table(catalog, leaf.relation).layout
     project = layout.projector(leaf.slots)
-    disguised = looks_different(leaf.fields)
+    disguised = any(python_equal_may_differ(field.type) for field in leaf.fields)
     held = {leaf.slots[c.index] for c in plan.expressions if _is_of(c, leaf)}
     sole = only and group is None and held.issuperset(catalog.table(leaf.relation).primary_key)
     table = catalog.table(leaf.relation)

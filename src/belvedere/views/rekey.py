@@ -18,8 +18,9 @@ from belvedere.catalog.model import Index, Maintenance, State, Table
 from belvedere.catalog.relation import compiled_index, compiled_table
 from belvedere.codec import keyspace
 from belvedere.errors import InvalidInput, Unsupported
+from belvedere.plan.looks import python_equal_may_differ
 from belvedere.txn.border import Alone, Get, LockRequest, Reader, RowChange, Rows, Writer
-from belvedere.types import Kind, Row, SqlType
+from belvedere.types import Row
 
 Evaluate = Callable[[Row], Any]
 """An index expression or condition, compiled."""
@@ -64,7 +65,7 @@ class RekeyParticipant:
         self._rest = (*table.primary_key, *index.include)
         self._where = compile_expression(catalog, table, index.where) if index.where else None
         types = [table.columns[slot].type for slot in self._rest] + list(self._index.key.types)
-        self._disguised = any(may_look_different(type_) for type_ in types)
+        self._disguised = any(map(python_equal_may_differ, types))
         self.unique = index.unique
         self._key_width = len(self._index.key.columns)
         slots = [part.slot for part in index.parts if part.slot is not None]
@@ -189,12 +190,6 @@ class RekeyParticipant:
             detail=f"key ({', '.join(names)}) = ({', '.join(map(str, values))}) already exists",
             constraint=index.name,
         )
-
-
-def may_look_different(type_: SqlType) -> bool:
-    """Whether equal values of the type may be different ones (1.0 and 1.00, 0 and -0)."""
-    loose = type_.kind is Kind.NUMERIC and type_.scale is None
-    return loose or type_.kind in (Kind.REAL, Kind.DOUBLE, Kind.INTERVAL)
 
 
 def _picker(slot: int) -> Evaluate:

@@ -27,6 +27,7 @@ from belvedere.codec import accumulator, keyspace
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
 from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Writer
 from belvedere.txn.history.merge import merge_scan
+from belvedere.txn.history.readers import ReaderWrapper, values_alone
 from belvedere.types import Row
 
 KEPT_POSITIONS = 100_000
@@ -35,6 +36,7 @@ _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[bytes, bytes]]).decode
 
 Addition = tuple[bytes, bytes, tuple[int, ...]]
+"""Key of a view's state, its payload, what is added to its amounts."""
 
 
 class Entry(NamedTuple):
@@ -224,18 +226,16 @@ def difference(before: Iterable[Row], after: Iterable[Row]) -> list[tuple[Row, i
     return sorted(changed, key=lambda pair: pair[1])
 
 
-class OnlyKeys:
+class OnlyKeys(ReaderWrapper):
     """A Reader that shows of one relation these keys alone, and everything else as it is."""
 
     def __init__(self, under: Reader, relation: int, rows: dict[bytes, bytes | None]) -> None:
-        self._under = under
+        super().__init__(under)
         self._prefix = keyspace.row_prefix(relation)
         self._rows = rows
-        self.position = under.position
-        self.catalog = under.catalog
 
     def get(self, key: bytes) -> bytes | None:
-        return self._rows.get(key) if key.startswith(self._prefix) else self._under.get(key)
+        return self._rows.get(key) if key.startswith(self._prefix) else super().get(key)
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self.get(key) for key in keys]
@@ -250,12 +250,11 @@ class OnlyKeys:
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
         if not start.startswith(self._prefix):
-            return self._under.scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
+            return super().scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
         mine = {key: value for key, value in self._rows.items() if start <= key < end}
         return merge_scan(iter(()), mine, reverse=reverse, limit=limit)
 
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        pairs = self.scan(start, end, batch_rows=batch_rows)
-        return ([value for _, value in batch] for batch in pairs)
+        return values_alone(self.scan(start, end, batch_rows=batch_rows))

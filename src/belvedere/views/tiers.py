@@ -9,9 +9,9 @@ for a statement and next to nothing for a row:
     refill    a statement, the rows of all the view's tables, and its stored state; where all views
               of a batch are refilled, the log does not even have to be decoded
 
-The cheapest is taken, by what the batches of this process have shown (`views.costs`). `SET
-maintenance_tier` asks for one of them, which is taken where it is possible: a view says in EXPLAIN,
-and after a batch in `belvedere.views`, what was done and why.
+The cheapest is taken (`views.cost_model`), by what the batches of this process have shown
+(`views.costs`). `SET maintenance_tier` asks for one of them, which is taken where it is possible: a
+view says in EXPLAIN, and after a batch in `belvedere.views`, what was done and why.
 """
 
 from __future__ import annotations
@@ -27,11 +27,18 @@ from belvedere.catalog.model import View
 from belvedere.execution.duck.engine import DuckEngine
 from belvedere.txn.border import Reader, RowChange
 from belvedere.txn.commit.derived import DerivedRows
+from belvedere.views import cost_model
 from belvedere.views.additions import Nothing, Recorder, differences
+from belvedere.views.cost_model import (
+    ADDED_CHANGE_S,
+    estimate_change_s,
+    estimate_refill_s,
+    estimate_sums_s,
+)
 from belvedere.views.costs import Costs
 from belvedere.views.maintain import Maintainer
 from belvedere.views.sizes import Sizes, Span
-from belvedere.views.tree import Core, Recompute, Tree, Whole, inputs_of
+from belvedere.views.tree import Core, Tree, inputs_of
 from belvedere.views.way import Way
 
 CHANGES_MIN = 5_000
@@ -42,16 +49,6 @@ ROWS_MAX = 5_000_000
 
 STATE_COUNTED_MAX = 5_000
 """A view with so many entries may have as many as its tables have rows: nobody counts on."""
-
-DECODE_S = 1e-6
-ROW_S, PARTNER_S, GROUPED_S, COMPARED_S = 1e-6, 0.8e-6, 0.4e-6, 4e-6
-"""Seconds, in Python, of a change that is only added up, and of a partner it has to find; in
-DuckDB, of a row; of a row of stored state that is compared. All are of one machine, until batches
-have shown what they are here."""
-
-OPERATOR_S, RECOMPUTE_S = 10e-6, 30e-6
-STATEMENT_S = 8e-3
-
 
 CLOSED = "DuckDB is not open"
 
@@ -115,7 +112,7 @@ class Tiers:
     def refills_not_below(self, view: View, maintainer: Maintainer, span: Span) -> float:
         """With fewer logged changes than this the view is not refilled, however small it and its
         tables are, which nobody has asked yet."""
-        return self._refills_from(view, maintainer, STATEMENT_S)
+        return self._refills_from(view, maintainer, estimate_refill_s(0, 0))
 
     def refills_from(self, view: View, maintainer: Maintainer, span: Span) -> float:
         """From how many logged changes on a refill is cheaper than to decode them."""
@@ -128,9 +125,9 @@ class Tiers:
         if self.wanted is Way.REFILL:
             return least
         expected = self.costs.expected
-        each = expected(view.id, Way.PYTHON, DECODE_S) + min(
-            expected(view.id, Way.PYTHON, _change_s(maintainer.tree)),
-            expected(view.id, Way.DUCKDB, _summed_s(maintainer)),
+        each = expected(view.id, Way.PYTHON, cost_model.DECODE_S) + min(
+            expected(view.id, Way.PYTHON, estimate_change_s(maintainer.tree)),
+            expected(view.id, Way.DUCKDB, ADDED_CHANGE_S if maintainer.large.sums else math.inf),
         )
         return max(least, expected(view.id, Way.REFILL, seconds) / each)
 
@@ -145,7 +142,7 @@ class Tiers:
     ) -> Choice:
         """`at_end`: the tables can be read as they are after these changes."""
         count = len(changes)
-        seconds = count * _change_s(maintainer.tree)
+        seconds = count * estimate_change_s(maintainer.tree)
         if self.wanted is Way.PYTHON:
             return Choice(Way.PYTHON, "set maintenance_tier = python", seconds)
         if self.wanted is None and count < CHANGES_MIN:
@@ -177,14 +174,16 @@ class Tiers:
         """About what each way that is possible takes, on the machine of the constants. How large
         relations are is not asked for a batch that is over before it would be known."""
         count, expected = len(changes), self.costs.expected
-        costs = {Way.PYTHON: count * _change_s(maintainer.tree)}
-        shortest = min(expected(view.id, way, STATEMENT_S) for way in (Way.DUCKDB, Way.REFILL))
+        costs = {Way.PYTHON: count * estimate_change_s(maintainer.tree)}
+        shortest = min(
+            expected(view.id, way, cost_model.STATEMENT_S) for way in (Way.DUCKDB, Way.REFILL)
+        )
         if self.wanted is None and expected(view.id, Way.PYTHON, costs[Way.PYTHON]) <= shortest:
             return costs
         if maintainer.large.sums and maintainer.takes_singly(changes):
             others = set(view.inputs) - {change.relation for change in changes[:1]}
             rows = self._rows(others, span) if _has_partners(maintainer.tree) else 0
-            costs[Way.DUCKDB] = 2 * STATEMENT_S + 2 * (count + rows) * GROUPED_S
+            costs[Way.DUCKDB] = estimate_sums_s(count, rows)
         if at_end:
             costs[Way.REFILL] = self._refill_s(view, maintainer, span)
         return {way: cost for way, cost in costs.items() if cost < math.inf}
@@ -200,7 +199,7 @@ class Tiers:
         stored = self.sizes.state(view.id)
         if stored >= STATE_COUNTED_MAX:
             stored = max(stored, rows)
-        return STATEMENT_S + rows * GROUPED_S + stored * COMPARED_S
+        return estimate_refill_s(rows, stored)
 
     def explained(self, view: View, maintainer: Maintainer, position: int) -> str:
         """Who works out batches of a view that begin at a position, in a line."""
@@ -212,9 +211,9 @@ class Tiers:
         parts = []
         if maintainer.large.sums:
             expected = self.costs.expected
-            change_s = expected(view.id, Way.PYTHON, _change_s(maintainer.tree))
-            gain_s = change_s - expected(view.id, Way.DUCKDB, 2 * GROUPED_S)
-            least = expected(view.id, Way.DUCKDB, 2 * STATEMENT_S) / max(gain_s, 1e-9)
+            python_s = expected(view.id, Way.PYTHON, estimate_change_s(maintainer.tree))
+            gain_s = python_s - expected(view.id, Way.DUCKDB, ADDED_CHANGE_S)
+            least = expected(view.id, Way.DUCKDB, estimate_sums_s(0, 0)) / max(gain_s, 1e-9)
             parts.append(f"added up by DuckDB from about {max(CHANGES_MIN, least):.0f} changes on")
         whole = self.refills_from(view, maintainer, Span(position, position))
         if whole < math.inf:
@@ -241,7 +240,7 @@ class Tiers:
         started = time.perf_counter()
         refused = self._by_duckdb(choice, view, maintainer, changes, reader, recorder, span)
         if refused is not None:
-            seconds = len(changes) * _change_s(maintainer.tree)
+            seconds = len(changes) * estimate_change_s(maintainer.tree)
             choice = Choice(Way.PYTHON, f"{_changes(len(changes))}; {refused}", seconds)
             started = time.perf_counter()
         if choice.way is Way.PYTHON:
@@ -304,20 +303,3 @@ def _changes(count: int) -> str:
 
 def _has_partners(tree: Tree) -> bool:
     return not isinstance(tree, Core) or any(len(b.leaves) > 1 for b in tree.branches)
-
-
-def _summed_s(maintainer: Maintainer) -> float:
-    return 2 * GROUPED_S if maintainer.large.sums else math.inf
-
-
-def _change_s(tree: Tree) -> float:
-    match tree:
-        case Core():
-            leaves = max(len(branch.leaves) for branch in tree.branches)
-            return ROW_S + (leaves - 1) * PARTNER_S
-        case Recompute() | Whole():
-            return RECOMPUTE_S
-        case _:
-            parts = [getattr(tree, name, None) for name in ("input", "left", "right")]
-            below = [_change_s(part) for part in parts if part is not None]
-            return max([OPERATOR_S, *below])

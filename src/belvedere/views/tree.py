@@ -20,12 +20,12 @@ all columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from belvedere.plan import nodes as n
 from belvedere.plan.looks import total_keys
-from belvedere.views.core import Branch, Expressions
+from belvedere.views.core import Branch, Expressions, Leaf
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,44 +102,45 @@ class Whole:
 Tree = Core | Map | Union | Apply | Recompute | Whole
 
 
+def children(tree: Tree) -> tuple[Tree, ...]:
+    """The trees a tree is made of, from left to right."""
+    match tree:
+        case Core() | Whole():
+            return ()
+        case Map():
+            return (tree.input,)
+        case Union():
+            return (tree.left, tree.right)
+        case Apply():
+            return (tree.left, *(right.tree for right in tree.rights))
+        case Recompute():
+            return tuple(one.tree for one in tree.inputs)
+
+
+def walk_tree(tree: Tree) -> Iterator[Tree]:
+    """A tree and all that it is made of, each before its children."""
+    yield tree
+    for child in children(tree):
+        yield from walk_tree(child)
+
+
+def leaves_of(tree: Tree) -> Iterator[Leaf]:
+    """The leaves of all cores, from left to right."""
+    cores = (part for part in walk_tree(tree) if isinstance(part, Core))
+    return (leaf for core in cores for branch in core.branches for leaf in branch.leaves)
+
+
 def inputs_of(tree: Tree) -> tuple[int, ...]:
     """The relations a tree is made of, each once."""
-    match tree:
-        case Core():
-            found = [leaf.relation for b in tree.branches for leaf in b.leaves if not leaf.constant]
-        case Whole():
-            return tree.relations
-        case Map():
-            return inputs_of(tree.input)
-        case Union():
-            found = [*inputs_of(tree.left), *inputs_of(tree.right)]
-        case Apply():
-            found = [
-                *inputs_of(tree.left),
-                *(r for one in tree.rights for r in inputs_of(one.tree)),
-            ]
-        case Recompute():
-            found = [relation for one in tree.inputs for relation in inputs_of(one.tree)]
-    return tuple(dict.fromkeys(found))
+    if isinstance(tree, Whole):
+        return tree.relations
+    return tuple(dict.fromkeys(leaf.relation for leaf in leaves_of(tree) if not leaf.constant))
 
 
 def slots_of(tree: Tree, relation: int) -> set[int]:
     """The columns of a table that a tree looks at."""
-    match tree:
-        case Core():
-            leaves = [leaf for branch in tree.branches for leaf in branch.leaves]
-            return {slot for leaf in leaves if leaf.relation == relation for slot in leaf.slots}
-        case Map():
-            return slots_of(tree.input, relation)
-        case Union():
-            return slots_of(tree.left, relation) | slots_of(tree.right, relation)
-        case Apply():
-            sides = [tree.left, *(right.tree for right in tree.rights)]
-            return {slot for side in sides for slot in slots_of(side, relation)}
-        case Recompute():
-            return {slot for one in tree.inputs for slot in slots_of(one.tree, relation)}
-        case Whole():
-            return set()
+    leaves = (leaf for leaf in leaves_of(tree) if leaf.relation == relation)
+    return {slot for leaf in leaves for slot in leaf.slots}
 
 
 def sorted_by_all(node: n.Node) -> n.Node:

@@ -13,7 +13,7 @@ from belvedere.views.core import Expressions
 from belvedere.views.delta import Wish, restricted_wishes, terms_of
 from belvedere.views.extremum import extrema_of, serving_index
 from belvedere.views.operators import only_columns
-from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, Whole
+from belvedere.views.tree import Apply, Core, Map, Recompute, Tree, Union, Whole, children
 
 
 def required_indexes(catalog: Catalog, compiled: Compiled) -> tuple[Wish, ...]:
@@ -31,11 +31,9 @@ def wishes_of(catalog: Catalog, tree: Tree) -> Iterator[Wish]:
             yield from terms_of(tree.branches, tree.plan.fields, catalog)[1]
         case Whole():
             return
-        case Map():
-            yield from wishes_of(catalog, tree.input)
-        case Union():
-            yield from wishes_of(catalog, tree.left)
-            yield from wishes_of(catalog, tree.right)
+        case Map() | Union():
+            for child in children(tree):
+                yield from wishes_of(catalog, child)
         case Apply():
             yield from wishes_of(catalog, tree.left)
             for right in tree.rights:
@@ -72,11 +70,9 @@ def _by_key(catalog: Catalog, tree: Tree, keys: Expressions) -> Iterator[Wish]:
         case Map(plan=n.Project(expressions=columns)):
             below = tuple(transform.map_columns(k, lambda c: columns[c.index]) for k in keys)
             yield from _by_key(catalog, tree.input, below)
-        case Map():
-            yield from _by_key(catalog, tree.input, keys)
-        case Union():
-            yield from _by_key(catalog, tree.left, keys)
-            yield from _by_key(catalog, tree.right, keys)
+        case Map() | Union():
+            for child in children(tree):
+                yield from _by_key(catalog, child, keys)
         case Apply():
             columns_ = only_columns(keys)
             if columns_ is not None and max(columns_) < len(tree.left.plan.fields):

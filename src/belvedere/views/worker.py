@@ -177,7 +177,7 @@ class Worker:
     def _sleep(self, plan: Plan, again_at: float | None, position: int, now: float) -> bool:
         """Wait for what comes first; False when nothing will come any more."""
         looks = [at for at in (plan.look_at, again_at) if at is not None]
-        timeout = max(0.0, min(looks) - now) if looks else None
+        timeout = min(max(0.0, min(looks) - now), threading.TIMEOUT_MAX) if looks else None
         if plan.idle or timeout is None:
             if self._published.wait_past(position, timeout):
                 return True

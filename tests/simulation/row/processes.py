@@ -21,6 +21,7 @@ from belvedere.txn.row.layout import RowWrite
 from belvedere.txn.row.locks import Held, Lock
 from belvedere.txn.row.node import Node, Settings
 from tests.simulation.row.explorer import Outcome
+from tests.txn.row.steps import change_version
 
 TABLE = b"\x10\x00\x00\x00\x64"
 INDEX = b"\x10\x00\x00\x00\x65"
@@ -237,7 +238,7 @@ def indexer(id_: int, keys: Sequence[str], config: Settings) -> Callable[[], Ste
 
     def start() -> Step[Outcome]:
         node = Node(id_, config)
-        version = yield from barrier.change_version(node, 0)
+        version = yield from change_version(0)
         at = yield from barrier.barrier(node, version)
         found = yield from read.rows([key(k) for k in keys], at)
         yield Begin()

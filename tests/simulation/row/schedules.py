@@ -20,7 +20,7 @@ from typing import Any
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
 from belvedere.kv.cell import Get, Pause, ReplyLost, Step, WorkExpired
 from belvedere.kv.doubles.cells_network import CALM, Machine, Process, Weather, World
-from belvedere.txn.row import advance, barrier, commit, fold, forget, layout, read, sweep
+from belvedere.txn.row import advance, barrier, commit, fold, forget, layout, log, read, sweep
 from belvedere.txn.row import node as nodes
 from belvedere.txn.row.node import Node, Settings
 from tests.simulation.row import workload
@@ -83,6 +83,7 @@ class Simulation:
         self.machines: dict[Machine, Node] = {}
         self.clients: list[Client] = []
         self.indexed: set[int] = set()
+        self.outcomes: dict[str, int] = {}
 
     def run(self) -> Result:
         started = time.perf_counter()
@@ -152,7 +153,19 @@ class Simulation:
         positions, _, _ = yield from advance.read_positions()
         keep = self.random.choice((0, 0, 5, 20))
         below = max(0, positions.applied - keep)
+        before = log.floors((yield Get(layout.FLOOR_ROW)))
+        self._remember_outcomes()
+        forgotten = yield from forget.forget_outcomes(before.trimmed)
+        self.counts["outcomes forgotten"] += forgotten
         yield from forget.forget(node, workload.TABLE, b"\x11", below, below)
+
+    def _remember_outcomes(self) -> None:
+        """The judge asks the store itself, before anything is forgotten."""
+        stored = self.world.store.rows()
+        for transaction in self.history:
+            state = stored.get(layout.outcome_row(transaction.name.encode()))
+            if state and state[0][1].cells:
+                self.outcomes[transaction.name] = int.from_bytes(state[0][1].cells[0][1])
 
     def _folder(self, node: Node) -> Step[None]:
         while True:
@@ -317,14 +330,8 @@ class Simulation:
         final = {n: r.columns[workload.VALUE].decode() if r else None for n, r in zip(names, rows)}
         total = self._look(read.row(workload.row_key("s"), at))
         final["s"] = str(total.sum.amounts[0]) if total and total.sum else None
-        outcomes = {}
-        stored = self.world.store.rows()
-        for transaction in self.history:
-            row = layout.outcome_row(transaction.name.encode())
-            cells = stored.get(row)
-            if cells:
-                outcomes[transaction.name] = int.from_bytes(cells[0][1].cells[0][1])
-        self.wrong += violations(self.history, outcomes, final)
+        self._remember_outcomes()
+        self.wrong += violations(self.history, self.outcomes, final)
         self._check_index(at, final)
 
     def _check_index(self, at: int, final: dict[str, str | None]) -> None:

@@ -23,7 +23,8 @@ def test_schedules_lose_double_and_halve_nothing_and_end_with_everything_free(pa
         assert not result.wrong, f"seed {seed}: {result.wrong[:5]}"
         counts += result.counts
     print(dict(counts))
-    for kind in ("committed", "aborted", "machines paused", "machines killed", "indexes checked"):
+    kinds = ("committed", "aborted", "machines paused", "machines killed", "indexes checked")
+    for kind in (*kinds, "outcomes forgotten"):
         assert counts[kind] > 0, kind
 
 

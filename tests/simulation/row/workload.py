@@ -22,6 +22,7 @@ from belvedere.txn.row.commit import Expect, Work
 from belvedere.txn.row.layout import RowWrite
 from belvedere.txn.row.locks import Lock
 from belvedere.txn.row.node import Node
+from tests.txn.row.steps import change_version
 
 TABLE = b"\x10\x00\x00\x00\x64"
 TABLE_END = b"\x10\x00\x00\x00\x65"
@@ -182,7 +183,7 @@ def _write(key: bytes, value: str | None) -> RowWrite:
 def create_index(node: Node) -> Step[tuple[int, int]]:
     """DDL: from the new version on, writers keep the index of that version; then backfill it."""
     version = yield from barrier.read_version()
-    new = yield from barrier.change_version(node, version)
+    new = yield from change_version(version)
     at = yield from barrier.barrier(node, new)
     found = yield from read.rows([row_key(f"l{n}") for n in range(LISTS)], at)
     writes = []

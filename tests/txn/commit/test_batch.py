@@ -215,6 +215,7 @@ def test_housekeeping_that_fails_does_not_undo_the_commit_it_came_after(
     put(memory_shop, "product", (1, "once"))
     assert memory_shop.position == before + 1
     assert isinstance(memory_shop.commits.housekeeping_failure, Retry)
+    assert memory_shop.housekeeping_failure is memory_shop.commits.housekeeping_failure
     put(memory_shop, "product", (2, "twice"))
     assert memory_shop.commits.housekeeping_failure is None
     assert kept_house == [before + 1, before + 2]

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from belvedere.kv.cell import Driver, Step
+from belvedere.errors import Retry
+from belvedere.kv.cell import Begin, CheckAndMutate, Driver, Put, ReplyLost, Step, WorkExpired
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.txn.row import advance, cells, layout
 from belvedere.txn.row.commit import Work
@@ -55,3 +56,19 @@ def work(name: str, at: int, *rows: str, value: bytes = b"v", **more: Any) -> Wo
 def latest(bench: Bench, node: Node) -> int:
     found: int = bench.run(advance.latest(node))
     return found
+
+
+def change_version(seen: int) -> Step[int]:
+    """A catalog change without catalog rows: `seen` + 1 becomes the version. Retry when somebody
+    else did, or may have done, so."""
+    new = seen + 1
+    expected = seen.to_bytes(8) if seen else None
+    put = Put(layout.VERSION, layout.ONLY, new.to_bytes(8))
+    yield Begin()
+    try:
+        won = yield CheckAndMutate(layout.CATALOG_ROW, layout.VERSION, expected, (put,))
+    except (ReplyLost, WorkExpired):
+        won = False
+    if not won:
+        raise Retry("catalog changed", seen=seen)
+    return new

@@ -22,12 +22,12 @@ from belvedere.kv.cell import (
     execute,
 )
 from belvedere.kv.doubles.cells import MemoryCells
-from belvedere.txn.row import advance, barrier, cells, commit, layout, log, read, sweep
+from belvedere.txn.row import barrier, cells, commit, layout, log, read, sweep
 from belvedere.txn.row import node as nodes
 from belvedere.txn.row.commit import Expect
 from belvedere.txn.row.forget import forget
 from belvedere.txn.row.locks import Lock
-from tests.txn.row.steps import TABLE, Bench, key, latest, root, work
+from tests.txn.row.steps import TABLE, Bench, change_version, key, latest, root, work
 
 
 def count_steps(store: MemoryCells, step: Step[Any]) -> tuple[int, int]:
@@ -243,11 +243,11 @@ def test_an_open_snapshot_holds_the_floor_of_live_nodes() -> None:
 def test_a_writer_under_an_older_catalog_is_refused_and_the_barrier_outlasts_it() -> None:
     bench = Bench(lease_seconds=10.0)
     node = bench.node(1)
-    assert bench.run(barrier.change_version(node, 0)) == 1
+    assert bench.run(change_version(0)) == 1
     with pytest.raises(Retry, match="catalog changed"):
         bench.run(commit.commit(node, work("a", 0, "x")))
     with pytest.raises(Retry, match="catalog changed"):
-        bench.run(barrier.change_version(node, 0))
+        bench.run(change_version(0))
     bench.run(barrier.raise_version(7))
     bench.run(barrier.raise_version(5))
     assert bench.run(barrier.read_version()) == 7
@@ -263,14 +263,6 @@ def test_a_lost_increment_leaves_a_hole_that_readers_close() -> None:
     assert latest(bench, reader) == 2
     assert reader.counts["closed"] == 1
     assert bench.now > 0, "it was waited for first"
-
-
-def test_log_readers_decide_without_applying() -> None:
-    bench = Bench()
-    bench.run(commit.commit(bench.node(1), work("a", 0, "x")))
-    assert bench.run(advance.decide_through(bench.node(2), 1)) == 1
-    positions, _, _ = bench.run(advance.read_positions())
-    assert (positions.decided, positions.applied) == (1, 0)
 
 
 def test_replies_that_stay_lost_end_in_unknown_and_never_in_aborted() -> None:
@@ -318,6 +310,30 @@ def test_forgetting_announces_waits_out_the_grace_and_only_then_removes() -> Non
             sent = execute(bench.store, operation)
     assert seen == ["floor", "grace", "remove", "remove", "floor"]
     assert len(bench.store.get(Get(key("x"), all_versions=True))) == 2, "marker and one value"
+
+
+def test_a_trim_of_holes_alone_ends_although_the_grace_is_longer_than_the_work_limit() -> None:
+    bench = Bench(grace_seconds=5.0)
+    node = bench.node(1)
+    for _ in range(3):
+        bench.store.increment(commit.Increment(layout.COUNTER_ROW, layout.NUMBER))
+    at = latest(bench, node)
+    assert at == 3, "all closed"
+    assert bench.run(forget(node, TABLE, b"\x11", at, at)).log == 3
+    assert log.floors(bench.store.get(Get(layout.FLOOR_ROW))).trimmed == 3
+
+
+def test_work_that_has_gone_on_for_long_can_still_announce_a_floor() -> None:
+    bench = Bench(grace_seconds=5.0)
+    node = bench.node(1)
+    bench.run(commit.commit(node, work("a", 0, "x")))
+    at = latest(bench, node)
+
+    def after_long_work() -> Step[Any]:
+        yield Pause(100.0)
+        return (yield from forget(node, TABLE, b"\x11", at, at))
+
+    assert bench.run(after_long_work()).log == 1
 
 
 def test_a_dead_writer_below_the_log_floor_is_settled_and_its_locks_go() -> None:

@@ -12,10 +12,12 @@ from belvedere.catalog.catalog import Catalog
 from belvedere.catalog.definitions import IndexDefinition, KeyPartDefinition
 from belvedere.database import Database
 from belvedere.errors import Error, InvalidInput, Retry, Unavailable
+from belvedere.kv.cell import Scan
 from belvedere.kv.doubles.cells import MemoryCells
 from belvedere.kv.doubles.cells_faults import FaultyCells
 from belvedere.txn.border import LockRequest, Participant, Reader, RowChange, Writer
 from belvedere.txn.row import layout, sweep
+from belvedere.txn.row.engine import Heart
 from belvedere.txn.row.node import Settings
 from belvedere.txn.transaction import Transaction
 from tests.txn.row.nodes import commits, open_as, open_node
@@ -243,3 +245,53 @@ def join_until_answered(store: FaultyCells) -> Database:
             return open_node(store, SETTINGS)
         except Unavailable:
             continue
+
+
+def outcome_rows(store: MemoryCells) -> int:
+    """How many outcomes the store holds."""
+    return len(store.scan(Scan(layout.OUTCOMES, layout.HEARTBEATS)))
+
+
+def test_outcomes_are_forgotten_one_trim_after_their_records() -> None:
+    store = MemoryCells()
+    node = open_node(store, Settings(grace_seconds=0.0))
+    create_shop(node)
+    known: list[bytes] = []
+    for number in range(200):  # more than are read in one trip
+        with node.begin() as txn:
+            insert(txn, "product", (number, "a"))
+            known.append(txn.id)
+            txn.commit()
+    made, first = outcome_rows(store), node.trim(node.position - 5)
+    assert outcome_rows(store) == made, "whoever is in doubt can still ask"
+    assert node.outcome(known[0]) is not None
+    node.run_committed(lambda txn: insert(txn, "product", (1000, "a")))
+    second = node.trim(node.position - 1)
+    assert second > first
+    assert node.outcome(known[0]) is None
+    assert node.outcome(known[-1]) is not None
+    assert outcome_rows(store) == node.position - first
+
+
+def test_a_node_keeps_what_its_heart_failed_with_until_it_beats_again() -> None:
+    faulty = Unavailable("the store does not answer", sqlstate="08006")
+    commits_ = commits(open_node())
+    beats: list[Error | None] = [faulty, None]
+    seen: list[Error | None] = []
+    over = threading.Event()
+
+    def beat() -> None:
+        seen.append(heart.failure)
+        if len(seen) > 2:
+            over.set()
+        error = beats.pop(0) if beats else None
+        if error is not None:
+            raise error
+
+    commits_.beat = beat  # type: ignore[method-assign]
+    heart = Heart(commits_, Settings(lease_seconds=0.01), lambda: None)
+    try:
+        assert over.wait(10)
+    finally:
+        heart.stop()
+    assert seen[:3] == [None, faulty, None]

@@ -23,7 +23,6 @@ from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.types import Row
 
-Matches = Callable[[Row], Iterable[Row]]
 Test = Callable[[Row, Row], bool]
 
 

@@ -17,7 +17,7 @@ from sqlglot import exp
 from belvedere.errors import Error
 from belvedere.execution.direct.dependence import is_constant
 from belvedere.execution.duck.query import ColumnPlaces, Outer, Query, Typed, one_type
-from belvedere.execution.duck.quotients import chosen, result_of, shown_of
+from belvedere.execution.duck.quotients import chosen, result_of, shown_of, verbatim
 from belvedere.execution.duck.shortcuts import padded, shorter_form, stripped
 from belvedere.execution.duck.types import NotExact, Ragged, literal_text, literal_type, type_text
 from belvedere.plan import expressions as e
@@ -336,7 +336,7 @@ def _subquery(
         case e.ScalarSubquery():
             return _scalar(query)
         case e.Exists():
-            tree = _verbatim(f"EXISTS ({text})")
+            tree = verbatim(f"EXISTS ({text})")
             return Typed(exp.not_(tree) if expression.negated else tree, BOOLEAN)
         case e.QuantifiedSubquery():
             if any(isinstance(one, Ragged) for one in query.types):
@@ -347,8 +347,8 @@ def _subquery(
 def _scalar(query: Query) -> Typed:
     sql_type = query.types[0]
     if not isinstance(sql_type, Ragged):
-        return Typed(_verbatim(f"({query.text})"), sql_type)
-    value, scale = (_verbatim(f"(SELECT {c} FROM ({query.text}))") for c in ("c0", "c0s"))
+        return Typed(verbatim(f"({query.text})"), sql_type)
+    value, scale = (verbatim(f"(SELECT {c} FROM ({query.text}))") for c in ("c0", "c0s"))
     return Typed(value, sql_type, scale=scale)
 
 
@@ -362,12 +362,7 @@ def _quantified_subquery(scope: Scope, expression: e.QuantifiedSubquery, text: s
     word = expression.quantifier.value.upper()
     if sign not in ("=", "<>", "<", "<=", ">", ">="):
         raise NotExact(f"{sign} {word} over a sub-query")
-    return Typed(_verbatim(f"(({left}) {sign} {word} ({text}))"), BOOLEAN)
-
-
-def _verbatim(text: str) -> exp.Expr:
-    """Text that is already DuckDB's, inside a tree."""
-    return exp.Var(this=text)
+    return Typed(verbatim(f"(({left}) {sign} {word} ({text}))"), BOOLEAN)
 
 
 # -- folding ---------------------------------------------------------------------------------------

@@ -42,7 +42,7 @@ def quotient(dividend: Typed, divisor: Typed, before: int | None = None) -> Type
     unit = f"CAST('0.{'0' * (places - 1)}1' AS DECIMAL({places}, {places}))"
     value = f"CAST(list_transform({found}, lambda _s: {whole})[1] AS DECIMAL(38, 0)) * {unit}"
     sql_type = Ragged(Kind.NUMERIC, precision=DECIMAL_DIGITS_MAX, scale=places)
-    return Typed(_verbatim(f"({value})"), sql_type, scale=_verbatim(f"{found}[1].s"))
+    return Typed(verbatim(f"({value})"), sql_type, scale=verbatim(f"{found}[1].s"))
 
 
 def called(dividend: Typed, divisor: Typed, before: int | None = None) -> Typed:
@@ -55,8 +55,8 @@ def called(dividend: Typed, divisor: Typed, before: int | None = None) -> Typed:
     text = f"{NAME}({operands}, {places})"
     scale = f"CASE WHEN contains({text}, '.') THEN length({text}) - strpos({text}, '.') ELSE 0 END"
     sql_type = Ragged(Kind.NUMERIC, precision=DECIMAL_DIGITS_MAX, scale=places)
-    value = _verbatim(f"CAST({text} AS DECIMAL({DECIMAL_DIGITS_MAX}, {places}))")
-    return Typed(value, sql_type, scale=_verbatim(scale))
+    value = verbatim(f"CAST({text} AS DECIMAL({DECIMAL_DIGITS_MAX}, {places}))")
+    return Typed(value, sql_type, scale=verbatim(scale))
 
 
 def _with_scale(dividend: Typed, divisor: Typed) -> str:
@@ -165,7 +165,7 @@ def result_of(name: str, arguments: Sequence[Typed], tree: exp.Expr, result: Sql
     else:
         raise NotExact(f"{name} of NUMERIC values of different scales")
     wide = Ragged(Kind.NUMERIC, precision=result.precision, scale=result.scale)
-    return Typed(tree, wide, scale=_verbatim(scale))
+    return Typed(tree, wide, scale=verbatim(scale))
 
 
 def _is_of_value(result: SqlType) -> bool:
@@ -185,8 +185,9 @@ def chosen(values: Sequence[Typed], sql_type: SqlType) -> list[exp.Expr]:
 
 def shown_of(value: Typed) -> exp.Expr:
     """The digits a branch shows, as an expression."""
-    return _verbatim("NULL" if value.null else shown_digits(value))
+    return verbatim("NULL" if value.null else shown_digits(value))
 
 
-def _verbatim(text: str) -> exp.Expr:
+def verbatim(text: str) -> exp.Expr:
+    """Text that is already DuckDB's, inside a tree."""
     return exp.Var(this=text)

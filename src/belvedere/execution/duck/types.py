@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any
 
 from belvedere.plan.functions import duckdb_type
 from belvedere.plan.functions.sqlform import DECIMAL_DIGITS_MAX
+from belvedere.plan.values.decimals import fit_numeric
+from belvedere.plan.values.quoting import quote_literal
 from belvedere.types import Interval, Kind, SqlType, numeric
 
 if TYPE_CHECKING:
@@ -59,11 +61,7 @@ def literal_type(value: Any, sql_type: SqlType) -> SqlType:
         return numeric(1, 0)
     if not value.is_finite():
         raise NotExact("NaN and infinite NUMERIC have no form in DuckDB")
-    _, digits, exponent = value.as_tuple()
-    assert isinstance(exponent, int)
-    scale = max(-exponent, 0)
-    whole = max(len(digits) + exponent, 0)
-    return numeric(max(whole + scale, 1), scale)
+    return fit_numeric(value)
 
 
 def literal_text(value: Any, sql_type: SqlType) -> str:
@@ -77,7 +75,7 @@ def literal_text(value: Any, sql_type: SqlType) -> str:
         case str():
             if "\0" in value:
                 raise NotExact("text with a null character")
-            return quoted(value)
+            return quote_literal(value)
         case Interval():
             months, days, micros = value
             return f"(to_months({months}) + to_days({days}) + to_microseconds({micros}))"
@@ -88,7 +86,7 @@ def literal_text(value: Any, sql_type: SqlType) -> str:
             items = ", ".join(literal_text(item, sql_type.element) for item in value)
             return f"CAST([{items}] AS {name})"
         case _:
-            return f"CAST({quoted(_spelled(value))} AS {name})"
+            return f"CAST({quote_literal(_spelled(value))} AS {name})"
 
 
 def _spelled(value: Any) -> str:
@@ -101,10 +99,6 @@ def _spelled(value: Any) -> str:
             return value.isoformat(sep=" ")
         case _:
             return str(value)
-
-
-def quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
 
 
 # -- results ---------------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ import pyarrow as pa
 
 from belvedere.errors import Unsupported
 from belvedere.plan.values.datetimes import EPOCH, EPOCH_UTC
+from belvedere.plan.values.decimals import fit_numeric
 from belvedere.types import Interval, Kind, SqlType, numeric
 
 DECIMAL_DIGITS_MAX = 38
@@ -218,11 +219,11 @@ def constant(value: Any, sql_type: SqlType) -> Typed:
         case bytes():
             text = f"X'{carried.hex()}'"
         case str():
-            text = quoted(carried)
+            text = quote_spark_literal(carried)
         case int() if sql_type.kind in (Kind.TIMESTAMP, Kind.TIMESTAMPTZ):
-            text = f"CAST({quoted(value.isoformat(sep=' '))} AS {name})"
+            text = f"CAST({quote_spark_literal(value.isoformat(sep=' '))} AS {name})"
         case _:
-            text = f"CAST({quoted(_spelled(carried))} AS {name})"
+            text = f"CAST({quote_spark_literal(_spelled(carried))} AS {name})"
     return Typed(text, sql_type)
 
 
@@ -241,11 +242,7 @@ def _constant_type(value: Any, sql_type: SqlType) -> SqlType:
         return sql_type
     if value is None:
         return numeric(1, 0)
-    if not value.is_finite():
-        return sql_type
-    _, digits, exponent = value.as_tuple()
-    scale = max(-exponent, 0)
-    return numeric(max(max(len(digits) + exponent, 0) + scale, 1), scale)
+    return fit_numeric(value) if value.is_finite() else sql_type
 
 
 def _spelled(value: Any) -> str:
@@ -258,5 +255,6 @@ def _spelled(value: Any) -> str:
             return str(value)
 
 
-def quoted(text: str) -> str:
+def quote_spark_literal(text: str) -> str:
+    """A text in single quotes as Spark reads it: a backslash escapes."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"

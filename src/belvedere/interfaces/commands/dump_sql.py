@@ -36,6 +36,7 @@ from belvedere.codec.rows import RowLayout, Slot
 from belvedere.database import Database
 from belvedere.errors import InvalidInput, Unsupported
 from belvedere.plan.functions import formatter
+from belvedere.plan.values.quoting import quote_literal
 from belvedere.session.indexes import KNOWN
 from belvedere.sql.bind.statement import bind_statement
 from belvedere.sql.parse.script import parse_script
@@ -108,7 +109,7 @@ def _column(catalog: Catalog, column: Column) -> str:
     if column.identity is not None and isinstance(sequence, Sequence):
         words.append(f"GENERATED {column.identity.upper()} AS IDENTITY ({_numbers(sequence)})")
     elif isinstance(sequence, Sequence):
-        words.append(f"DEFAULT nextval({_text(_name(catalog, sequence))})")
+        words.append(f"DEFAULT nextval({quote_literal(_name(catalog, sequence))})")
     elif column.generated is not None:
         words.append(f"GENERATED ALWAYS AS ({column.generated}) STORED")
     elif column.default is not None:
@@ -147,7 +148,7 @@ def _literal(value: Any, sql_type: SqlType) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     shown = str(formatter(sql_type)(value))
-    return shown if sql_type.kind in _BARE else _text(shown)
+    return shown if sql_type.kind in _BARE else quote_literal(shown)
 
 
 def _index(catalog: Catalog, table: Table, index: Index) -> str:
@@ -179,7 +180,7 @@ def _references(catalog: Catalog, table: Table) -> Iterator[str]:
     for key in table.foreign_keys:
         yield f"ALTER TABLE {_name(catalog, table)} ADD {_foreign_key(catalog, table, key)};"
     if table.root is not None:
-        yield f"ALTER TABLE {_name(catalog, table)} SET (root = {_text(table.root)});"
+        yield f"ALTER TABLE {_name(catalog, table)} SET (root = {quote_literal(table.root)});"
 
 
 def _foreign_key(catalog: Catalog, table: Table, key: ForeignKey) -> str:
@@ -208,7 +209,7 @@ def _owned(catalog: Catalog, table: Table) -> Iterator[str]:
                 yield f"ALTER SEQUENCE {old} RENAME TO {quote(sequence.name)};"
         elif sequence.owner == table.id:
             name = _name(catalog, sequence)
-            used = [c for c in _live(table) if _text(name) in (c.default or "")]
+            used = [c for c in _live(table) if quote_literal(name) in (c.default or "")]
             place = (column or [*used, *_live(table)][0]).name
             yield f"ALTER SEQUENCE {name} OWNED BY {_name(catalog, table)}.{quote(place)};"
 
@@ -231,7 +232,7 @@ def _positions(db: Database) -> Iterator[str]:
         following = last + sequence.increment
         name = _name(db.catalog, sequence)
         if sequence.minimum <= last <= sequence.maximum:
-            yield f"SELECT setval({_text(name)}, {last});"
+            yield f"SELECT setval({quote_literal(name)}, {last});"
         elif sequence.minimum <= following <= sequence.maximum:
             yield f"ALTER SEQUENCE {name} RESTART WITH {following};"
 
@@ -324,9 +325,5 @@ def _slots(table: Table, slots: tuple[int, ...]) -> str:
 
 
 def _with(options: dict[str, str]) -> str:
-    said = [f"{name} = {_text(value)}" for name, value in options.items()]
+    said = [f"{name} = {quote_literal(value)}" for name, value in options.items()]
     return f" WITH ({', '.join(said)})" if said else ""
-
-
-def _text(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"

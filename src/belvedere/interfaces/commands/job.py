@@ -10,7 +10,6 @@ import sys
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
@@ -119,7 +118,3 @@ def show(title: str, heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> Non
 Database = typer.Option(help="the store's directory", metavar="URL")
 Master = typer.Option(help="where Spark runs", metavar="URL")
 MASTER = "local[*]"
-
-
-def files_of(given: list[Path]) -> tuple[str, ...]:
-    return tuple(str(path) for path in given)

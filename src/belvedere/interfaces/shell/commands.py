@@ -12,6 +12,7 @@ from belvedere.catalog.model import Index, PlainView, Sequence, Table, View
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.shell.render import Format, render
 from belvedere.plan.fields import Field
+from belvedere.plan.values.quoting import quote_literal
 from belvedere.types import TEXT, Row
 
 if TYPE_CHECKING:
@@ -83,8 +84,8 @@ def _copy(shell: Shell, rest: str) -> bool:
     path = found["path"]
     if path.startswith("'"):
         path = path[1:-1].replace("''", "'")
-    place = str(Path(path).expanduser().resolve()).replace("'", "''")
-    return shell.run_statement(f"COPY {found['what']} {found['way']} '{place}' {options}")
+    place = quote_literal(str(Path(path).expanduser().resolve()))
+    return shell.run_statement(f"COPY {found['what']} {found['way']} {place} {options}")
 
 
 def _copy_options(written: str, path: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from belvedere.plan.fields import Fields
 from belvedere.plan.functions import formatter
-from belvedere.plan.functions.jsons import encoder, quoted
+from belvedere.plan.functions.jsons import encoder, quote_json_string
 from belvedere.types import Kind, Row, SqlType
 
 _RIGHT = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.NUMERIC, Kind.REAL, Kind.DOUBLE})
@@ -118,7 +118,7 @@ def _csv(fields: Fields, rows: list[Row]) -> str:
 
 def _json(fields: Fields, rows: list[Row]) -> str:
     """As PostgreSQL writes values in JSON: a number keeps its digits."""
-    names = [quoted(field.name) for field in fields]
+    names = [quote_json_string(field.name) for field in fields]
     shows = [encoder(field.type) for field in fields]
     objects = []
     for row in rows:

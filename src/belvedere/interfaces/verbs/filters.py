@@ -19,10 +19,11 @@ from belvedere.execution.direct.context import Context
 from belvedere.execution.direct.dependence import walk
 from belvedere.interfaces.verbs import queries
 from belvedere.interfaces.verbs.leases import Lease
-from belvedere.interfaces.verbs.relations import Named, quoted
+from belvedere.interfaces.verbs.relations import Named
 from belvedere.interfaces.verbs.serving import Arguments, Peer
 from belvedere.plan import nodes as n
 from belvedere.plan.access import AccessKind
+from belvedere.plan.values.quoting import quote_identifier
 from belvedere.session.session import Session
 
 KeyRange = tuple[bytes, bytes]
@@ -62,7 +63,7 @@ def _condition(columns: dict[str, Column], item: Any) -> tuple[str, list[str]]:
             column = columns[name]
         case _:
             raise InvalidInput("not a filter of a column", sqlstate="42703", found=str(item)[:80])
-    left, value = quoted(name), f"CAST(? AS {column.type})"
+    left, value = quote_identifier(name), f"CAST(? AS {column.type})"
     if operation in COMPARISONS and len(values) == 1:
         return f"{left} {operation} {value}", values
     if operation == "in" and values:

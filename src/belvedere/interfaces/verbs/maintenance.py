@@ -25,11 +25,12 @@ from belvedere.catalog.relation import compiled_view
 from belvedere.codec import accumulator
 from belvedere.errors import InvalidInput
 from belvedere.interfaces.verbs.leases import Lease
-from belvedere.interfaces.verbs.relations import quoted
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.splitting import split_range
+from belvedere.plan.values.quoting import quote_identifier
 from belvedere.views import claim as claims
-from belvedere.views.claim import Addition, Claim
+from belvedere.views.claim import Claim
+from belvedere.views.stream import Addition
 from belvedere.views.watermarks import (
     deferred_views,
     follows_log,
@@ -128,7 +129,7 @@ def _group(reader: Any, group: int) -> dict[str, Any]:
 
 def _full_name(catalog: Catalog, view: View) -> str:
     schema = next(s.name for s in catalog.schemas if s.id == view.schema)
-    return quoted(schema, view.name)
+    return quote_identifier(schema, view.name)
 
 
 def claim_take(peer: Peer, arguments: Arguments) -> list[Any]:

@@ -19,9 +19,10 @@ from belvedere.execution.choose import Choice, Tier, compile_for
 from belvedere.execution.run import Rows
 from belvedere.interfaces.arrow import table_of_rows
 from belvedere.interfaces.verbs.leases import Lease
-from belvedere.interfaces.verbs.relations import Named, quoted
+from belvedere.interfaces.verbs.relations import Named
 from belvedere.interfaces.verbs.serving import Peer
 from belvedere.plan.fields import Fields
+from belvedere.plan.values.quoting import quote_identifier
 from belvedere.session import front, views
 from belvedere.session.parameters import converter
 from belvedere.session.session import Session
@@ -132,6 +133,6 @@ def converted(data: DataPlan, parameters: Sequence[Any]) -> Row:
 def select_text(catalog: Catalog, found: Named, condition: str | None = None) -> str:
     """A SELECT of the columns wanted."""
     schema = next(s.name for s in catalog.schemas if s.id == found.item.schema)
-    columns = ", ".join(quoted(name) for name in found.names)
-    text = f"SELECT {columns} FROM {quoted(schema, found.item.name)}"
+    columns = ", ".join(quote_identifier(name) for name in found.names)
+    text = f"SELECT {columns} FROM {quote_identifier(schema, found.item.name)}"
     return text if condition is None else f"{text} WHERE {condition}"

@@ -67,8 +67,3 @@ def _columns(item: Table | View, wanted: Sequence[str] | None) -> tuple[Column, 
                 name=name,
             )
     return tuple(live[name] for name in wanted)
-
-
-def quoted(*names: str) -> str:
-    """Names as SQL, joined by dots."""
-    return ".".join('"' + name.replace('"', '""') + '"' for name in names)

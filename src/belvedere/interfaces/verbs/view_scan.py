@@ -17,11 +17,11 @@ from belvedere.interfaces.verbs import queries
 from belvedere.interfaces.verbs.leases import Lease
 from belvedere.interfaces.verbs.relations import Named
 from belvedere.interfaces.verbs.serving import Peer
-from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.plan import expressions as e
 from belvedere.plan import nodes as n
 from belvedere.session.session import Session
 from belvedere.txn.border import Reader
+from belvedere.txn.history.readers import ReaderWrapper
 from belvedere.views.read import require_readable
 
 KeyRange = tuple[bytes, bytes]
@@ -59,7 +59,7 @@ def view_rows(
     rows = compile_plan(catalog, plan)
     session, reader = Session(peer.serving.shared), _reader(peer, held, view)
     for start, end in ranges:
-        part = rows(session.new_run(Stretch(reader, view.id, start, end), ()))
+        part = rows(session.new_run(RangeReader(reader, view.id, start, end), ()))
         while chunk := [row for row, _ in zip(part, range(BATCH_ROWS))]:
             yield from queries.as_table(plan.fields, iter(chunk)).to_batches()
 
@@ -79,37 +79,16 @@ def _reader(peer: Peer, held: Lease, view: View) -> Reader:
     return peer.database.views.with_pending(held.transaction, (view,))
 
 
-class Stretch:
-    """A reader that shows one stretch of a relation."""
+class RangeReader(ReaderWrapper):
+    """A reader that shows one range of a relation's keys."""
 
-    def __init__(self, reader: Reader, relation: int, start: bytes, end: bytes) -> None:
-        self._reader = reader
+    def __init__(self, under: Reader, relation: int, start: bytes, end: bytes) -> None:
+        super().__init__(under)
         self._relation = relation
         self._start = start
         self._end = end
-        self.position = reader.position
-        self.catalog = reader.catalog
-        self.get = reader.get
-        self.multi_get = reader.multi_get
 
-    def scan(
-        self,
-        start: bytes,
-        end: bytes,
-        *,
-        reverse: bool = False,
-        limit: int | None = None,
-        batch_rows: int = SCAN_BATCH_ROWS,
-    ) -> Iterator[list[Pair]]:
-        low, high = self._clipped(start, end)
-        return self._reader.scan(low, high, reverse=reverse, limit=limit, batch_rows=batch_rows)
-
-    def scan_values(
-        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
-    ) -> Iterator[list[bytes]]:
-        return self._reader.scan_values(*self._clipped(start, end), batch_rows=batch_rows)
-
-    def _clipped(self, start: bytes, end: bytes) -> KeyRange:
+    def _scanned_range(self, start: bytes, end: bytes) -> KeyRange:
         if int.from_bytes(start[1:5]) != self._relation:
             return start, end
         low = max(start, self._start)

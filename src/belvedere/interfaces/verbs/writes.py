@@ -15,9 +15,10 @@ import pyarrow as pa
 
 from belvedere.errors import InvalidInput, Retry
 from belvedere.interfaces.verbs import staging
-from belvedere.interfaces.verbs.relations import quoted, split_name
+from belvedere.interfaces.verbs.relations import split_name
 from belvedere.interfaces.verbs.serving import Arguments, Peer, Stream, Verb
 from belvedere.interfaces.verbs.writing import CORRUPT, Outcome, Target, Writer, rows_of, target_of
+from belvedere.plan.values.quoting import quote_identifier, quote_literal
 from belvedere.session.session import Session
 from belvedere.types import Row
 
@@ -154,9 +155,9 @@ def _apply(peer: Peer, session: Session, arguments: Arguments, parts: list[str])
 
 def _copied(session: Session, target: Target, directory: Path, part: str) -> int:
     """COPY takes a part by columns, where nothing has to be reckoned row by row."""
-    names = ", ".join(quoted(column.name) for column in target.columns)
-    path = str(staging.existing(directory, part)).replace("'", "''")
-    return session.execute(f"COPY {target.name} ({names}) FROM '{path}' (format parquet)").affected
+    names = ", ".join(quote_identifier(column.name) for column in target.columns)
+    path = quote_literal(str(staging.existing(directory, part)))
+    return session.execute(f"COPY {target.name} ({names}) FROM {path} (format parquet)").affected
 
 
 def _json(row: Row) -> str:

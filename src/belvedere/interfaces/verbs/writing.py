@@ -18,9 +18,9 @@ from belvedere.catalog.model import Column, Table
 from belvedere.errors import Error, InvalidInput, Unsupported
 from belvedere.execution.direct.compile import compile_plan
 from belvedere.execution.run import CteRows, Rows
-from belvedere.interfaces.verbs.relations import quoted
 from belvedere.plan import nodes as n
 from belvedere.plan.transform import rebuild_inputs
+from belvedere.plan.values.quoting import quote_identifier
 from belvedere.session import front
 from belvedere.session.parameters import converter, telling
 from belvedere.session.result import Result
@@ -49,7 +49,7 @@ class Target:
 
     @property
     def name(self) -> str:
-        return quoted(self.schema, self.table.name)
+        return quote_identifier(self.schema, self.table.name)
 
     @property
     def key(self) -> tuple[int, ...]:
@@ -217,21 +217,25 @@ def _from_staged(node: n.Node) -> n.Node:
 
 
 def _insert_text(target: Target) -> str:
-    names = ", ".join(quoted(column.name) for column in target.columns)
+    names = ", ".join(quote_identifier(column.name) for column in target.columns)
     values = ", ".join(f"CAST(NULL AS {column.type})" for column in target.columns)
     text = f"INSERT INTO {target.name} ({names}) SELECT * FROM (VALUES ({values})) AS staged"
     if target.operation == "append":
         return text
     key = [target.table.columns[slot] for slot in target.table.primary_key]
     others = [column for column in target.columns if column not in key]
-    action = ", ".join(f"{quoted(c.name)} = excluded.{quoted(c.name)}" for c in others)
-    conflict = f"ON CONFLICT ({', '.join(quoted(c.name) for c in key)})"
+    action = ", ".join(
+        f"{quote_identifier(c.name)} = excluded.{quote_identifier(c.name)}" for c in others
+    )
+    conflict = f"ON CONFLICT ({', '.join(quote_identifier(c.name) for c in key)})"
     return f"{text} {conflict} " + (f"DO UPDATE SET {action}" if others else "DO NOTHING")
 
 
 def _delete_text(target: Target) -> str:
     key = [target.columns[place] for place in target.key]
-    return f"DELETE FROM {target.name} WHERE " + " AND ".join(f"{quoted(c.name)} = ?" for c in key)
+    return f"DELETE FROM {target.name} WHERE " + " AND ".join(
+        f"{quote_identifier(c.name)} = ?" for c in key
+    )
 
 
 def rows_of(batches: Iterator[pa.RecordBatch]) -> Iterator[Row]:

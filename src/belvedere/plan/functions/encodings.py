@@ -15,6 +15,7 @@ from belvedere.plan.functions.function import (
     scalar,
     stable,
 )
+from belvedere.plan.values import quoting
 from belvedere.plan.values.failures import bad_argument
 from belvedere.plan.values.numbers import INT4_MAX
 from belvedere.plan.values.texts import unescape_bytes
@@ -198,7 +199,7 @@ def _utf8_only(encoding: str) -> None:
 def quote_identifier(value: str) -> str:
     if _PLAIN_NAME.fullmatch(value) and value not in RESERVED:
         return value
-    return '"' + value.replace('"', '""') + '"'
+    return quoting.quote_identifier(value)
 
 
 def quote_literal(value: str) -> str:

@@ -30,7 +30,7 @@ from belvedere.plan.functions.jsons import (
     members_of,
     path,
     path_text,
-    quoted,
+    quote_json_string,
     unquoted,
 )
 from belvedere.plan.values.decimals import EXACT
@@ -64,7 +64,7 @@ def without_nulls(value: str, in_arrays: bool = False) -> str:
     """Objects without their null members, at every depth; arrays keep theirs, if not told so."""
     first = first_of(value)
     if first == '"':
-        return quoted(str(json.loads(value, strict=False)))
+        return quote_json_string(str(json.loads(value, strict=False)))
     if first not in "{[":
         return value.strip(" \t\n\r")
     items = [(name, item) for name, item in members_of(value)]
@@ -73,7 +73,7 @@ def without_nulls(value: str, in_arrays: bool = False) -> str:
     inside = [(name, without_nulls(item, in_arrays)) for name, item in items]
     if first == "[":
         return "[" + ",".join(item for _, item in inside) + "]"
-    return "{" + ",".join(f"{quoted(str(name))}:{item}" for name, item in inside) + "}"
+    return "{" + ",".join(f"{quote_json_string(str(name))}:{item}" for name, item in inside) + "}"
 
 
 def _record(types: Types) -> Callable[..., str]:
@@ -82,7 +82,7 @@ def _record(types: Types) -> Callable[..., str]:
 
     def build(*values: Any) -> str:
         parts = [
-            f"{quoted(name)}:{'null' if value is None else show(value)}"
+            f"{quote_json_string(name)}:{'null' if value is None else show(value)}"
             for name, value, show in zip(values[::2], values[1::2], shows)
         ]
         return "{" + ",".join(parts) + "}"
@@ -127,7 +127,9 @@ def _object_aggregate(types: Types) -> Accumulator:
         if name is None:
             raise bad_argument("null value not allowed for object key", "22004")
         state = [] if state is None else state
-        state.append(f"{quoted(name_of(name))} : {'null' if value is None else show(value)}")
+        state.append(
+            f"{quote_json_string(name_of(name))} : {'null' if value is None else show(value)}"
+        )
         return state
 
     return Accumulator(

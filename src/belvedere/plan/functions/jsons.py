@@ -205,7 +205,7 @@ def encoder(sql_type: SqlType) -> Callable[[Any], str]:
         return lambda value: '"' + show(value).replace(" ", "T") + '"'
     if kind is Kind.TIMESTAMPTZ:
         return lambda value: f'"{_with_minutes(show(value).replace(" ", "T"))}"'
-    return lambda value: quoted(show(value))
+    return lambda value: quote_json_string(show(value))
 
 
 def _with_minutes(text: str) -> str:
@@ -228,7 +228,7 @@ _ESCAPES = {
 }
 
 
-def quoted(text: str) -> str:
+def quote_json_string(text: str) -> str:
     def escape(match: re.Match[str]) -> str:
         return _ESCAPES.get(match[0]) or f"\\u{ord(match[0]):04x}"
 
@@ -250,7 +250,7 @@ def _build_object(types: Types) -> Callable[..., str]:
             if values[i] is None:
                 raise bad_argument("null value not allowed for object key", "22004")
             item = "null" if values[i + 1] is None else shows[i + 1](values[i + 1])
-            parts.append(f"{quoted(shows[i](values[i]))} : {item}")
+            parts.append(f"{quote_json_string(shows[i](values[i]))} : {item}")
         return "{" + ", ".join(parts) + "}"
 
     return build

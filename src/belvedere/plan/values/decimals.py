@@ -12,6 +12,7 @@ from decimal import ROUND_DOWN, ROUND_HALF_UP, Context, Decimal, Overflow
 from belvedere.errors import InvalidInput
 from belvedere.plan.values.failures import bad_text, division_by_zero, out_of_range
 from belvedere.plan.values.numbers import SPACE, parse_digits
+from belvedere.types import SqlType, numeric
 
 DIGITS_BEFORE_MAX = 131_072
 SCALE_MAX = 16_383
@@ -232,6 +233,9 @@ def multiply(left: Decimal, right: Decimal) -> Decimal:
     return result
 
 
-def compare_key(value: Decimal) -> tuple[bool, Decimal]:
-    """An ordering key under which NaN equals itself and follows everything else."""
-    return (True, ZERO) if value.is_nan() else (False, value)
+def fit_numeric(value: Decimal) -> SqlType:
+    """The NUMERIC with just the digits that a finite value has."""
+    _, digits, exponent = value.as_tuple()
+    assert isinstance(exponent, int)
+    scale = max(-exponent, 0)
+    return numeric(max(max(len(digits) + exponent, 0) + scale, 1), scale)

@@ -11,7 +11,7 @@ from decimal import Decimal
 
 from belvedere.plan.values.failures import bad_text, out_of_range
 
-INT2_MIN, INT2_MAX = -(1 << 15), (1 << 15) - 1
+INT2_MAX = (1 << 15) - 1
 INT4_MIN, INT4_MAX = -(1 << 31), (1 << 31) - 1
 INT8_MIN, INT8_MAX = -(1 << 63), (1 << 63) - 1
 

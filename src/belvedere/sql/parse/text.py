@@ -10,6 +10,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from belvedere.errors import InvalidInput
+from belvedere.plan.values.quoting import quote_identifier, quote_literal
 from belvedere.sql.parse.keywords import NOT_COLUMN, RESERVED
 from belvedere.sql.parse.lexer import BITS, PARAMETER, QUOTED, SIGN, STRING, WORD, Token
 
@@ -50,7 +51,7 @@ def render(tokens: Sequence[Token], replaced: Mapping[int, tuple[int, str]] | No
 
 def spell(token: Token) -> str:
     if token.kind == STRING:
-        return "'" + token.text.replace("'", "''") + "'"
+        return quote_literal(token.text)
     if token.kind == BITS:
         return f"{token.text[0]}'{token.text[1:]}'"
     if token.kind == QUOTED:
@@ -66,7 +67,7 @@ def quote(name: str) -> str:
     """A name as SQL text: in quotes only when it needs them."""
     if _PLAIN.match(name) and name not in NOT_COLUMN:
         return name
-    return '"' + name.replace('"', '""') + '"'
+    return quote_identifier(name)
 
 
 def _spaced(last: Token, token: Token) -> bool:

@@ -21,7 +21,6 @@ from belvedere.types import BOOLEAN, Kind, SqlType
 
 TRUE = e.Literal(True, BOOLEAN)
 FALSE = e.Literal(False, BOOLEAN)
-UNKNOWN_TRUTH = e.Literal(None, BOOLEAN)
 
 
 def fold_constants(plan: n.Node, context: Context) -> n.Node:

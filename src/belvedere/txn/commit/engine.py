@@ -8,7 +8,7 @@ from pathlib import Path
 
 from belvedere.catalog.model import CATALOG_RELATION
 from belvedere.config import Config, Durability
-from belvedere.errors import InvalidInput, Unavailable
+from belvedere.errors import Error, InvalidInput, Unavailable
 from belvedere.kv.batch import BatchStore
 from belvedere.kv.memory import MemoryStore
 from belvedere.kv.rocksdb import RocksStore
@@ -55,6 +55,10 @@ class BatchEngine:
             anchor=self._anchor if synced else None,
             housekeeping=housekeeping,
         )
+
+    @property
+    def housekeeping_failure(self) -> Error | None:
+        return self.commits.housekeeping_failure
 
     def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> Swaps:
         return Swaps(self.commits, self.visibility, locks, suffixes)

@@ -7,16 +7,15 @@ not logged, and asking for them is refused.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 from belvedere.catalog import model
 from belvedere.catalog.catalog import Catalog, empty
 from belvedere.codec import keyspace
 from belvedere.codec.record import Record
 from belvedere.errors import Unsupported
-from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair
 from belvedere.txn.border import Reader
-from belvedere.txn.history.readers import OverlayReader
+from belvedere.txn.history.readers import OverlayReader, ReaderWrapper
 
 
 def undone(records: Iterable[Record]) -> dict[bytes, bytes | None]:
@@ -44,39 +43,24 @@ def catalog_before(catalog: Catalog, before: dict[bytes, bytes | None]) -> Catal
     return catalog.replaced(changed) if changed else catalog
 
 
-class PastReader:
+class PastReader(ReaderWrapper):
     """A reader of base tables at a past position."""
 
     def __init__(self, newest: Reader, records: Iterable[Record], position: int) -> None:
         before = undone(records)
-        self.position = position
-        self.catalog = catalog_before(newest.catalog, before)
-        self._reader = OverlayReader(newest, before, position, self.catalog)
+        catalog = catalog_before(newest.catalog, before)
+        super().__init__(OverlayReader(newest, before, position, catalog))
 
     def get(self, key: bytes) -> bytes | None:
         self._require_base(key)
-        return self._reader.get(key)
+        return super().get(key)
 
     def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
         return [self.get(key) for key in keys]
 
-    def scan(
-        self,
-        start: bytes,
-        end: bytes,
-        *,
-        reverse: bool = False,
-        limit: int | None = None,
-        batch_rows: int = SCAN_BATCH_ROWS,
-    ) -> Iterator[list[Pair]]:
+    def _scanned_range(self, start: bytes, end: bytes) -> tuple[bytes, bytes]:
         self._require_base(start)
-        return self._reader.scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
-
-    def scan_values(
-        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
-    ) -> Iterator[list[bytes]]:
-        self._require_base(start)
-        return self._reader.scan_values(start, end, batch_rows=batch_rows)
+        return start, end
 
     def _require_base(self, key: bytes) -> None:
         item = self.catalog.get(int.from_bytes(key[1:5]))

@@ -91,8 +91,7 @@ class SnapshotReader:
         first = next(values, None)
         if not self._overlay(start, end)[0]:
             return _chain(first, values)
-        pairs = self.scan(start, end, batch_rows=batch_rows)
-        return ([value for _, value in batch] for batch in pairs)
+        return values_alone(self.scan(start, end, batch_rows=batch_rows))
 
     def _overlay(self, start: bytes, end: bytes) -> tuple[Overlay, int]:
         """What is undone, and up to which batch nothing can be."""
@@ -126,6 +125,47 @@ class NewestReader:
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
         return self._store.scan(start, end, reverse=reverse, limit=limit, batch_rows=batch_rows)
+
+
+class ReaderWrapper:
+    """Another reader, of which a subclass changes something: a key that is got, the range that is
+    scanned (`_scanned_range`), or the batches that a scan gives (`_passed_on`)."""
+
+    def __init__(self, under: Reader) -> None:
+        self._under = under
+        self.position = under.position
+        self.catalog = under.catalog
+
+    def get(self, key: bytes) -> bytes | None:
+        return self._under.get(key)
+
+    def multi_get(self, keys: Sequence[bytes]) -> list[bytes | None]:
+        return self._under.multi_get(keys)
+
+    def scan(
+        self,
+        start: bytes,
+        end: bytes,
+        *,
+        reverse: bool = False,
+        limit: int | None = None,
+        batch_rows: int = SCAN_BATCH_ROWS,
+    ) -> Iterator[list[Pair]]:
+        low, high = self._scanned_range(start, end)
+        pairs = self._under.scan(low, high, reverse=reverse, limit=limit, batch_rows=batch_rows)
+        return self._passed_on(pairs)
+
+    def scan_values(
+        self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
+    ) -> Iterator[list[bytes]]:
+        low, high = self._scanned_range(start, end)
+        return self._passed_on(self._under.scan_values(low, high, batch_rows=batch_rows))
+
+    def _scanned_range(self, start: bytes, end: bytes) -> tuple[bytes, bytes]:
+        return start, end
+
+    def _passed_on(self, batches: Iterator[list[T]]) -> Iterator[list[T]]:
+        return batches
 
 
 class OverlayReader:
@@ -169,8 +209,12 @@ class OverlayReader:
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        pairs = self.scan(start, end, batch_rows=batch_rows)
-        return ([value for _, value in batch] for batch in pairs)
+        return values_alone(self.scan(start, end, batch_rows=batch_rows))
+
+
+def values_alone(pairs: Iterator[list[Pair]]) -> Iterator[list[bytes]]:
+    """Batches of values, for a reader whose scans give pairs only."""
+    return ([value for _, value in batch] for batch in pairs)
 
 
 def _chain(first: T | None, rest: Iterator[T]) -> Iterator[T]:

@@ -117,27 +117,6 @@ def _help(node: Node, need: int) -> Step[int]:
     return reached if reached >= need else positions.applied
 
 
-def decide_through(node: Node, need: int) -> Step[int]:
-    """For readers of the log alone: every position up to `need` is filled. Nothing is applied."""
-    while True:
-        yield Begin()
-        positions, stored, shared = yield from read_positions()
-        if positions.decided >= need:
-            return positions.decided
-        reached = positions.decided
-        wanted = range(reached + 1, min(need, reached + node.settings.log_batch) + 1)
-        rows = tuple(Get(layout.log_row(p, node.settings.lanes), (layout.OWNER,)) for p in wanted)
-        for position, cells in zip(wanted, (yield MultiGet(rows))):
-            if value_of(cells, layout.OWNER) is None:
-                yield from _wait_or_close(node, position, shared)
-                break
-            reached = position
-        if reached > positions.decided:
-            yield from _move(
-                node, stored, Positions(reached, positions.applied, positions.changed), shared
-            )
-
-
 def _wait_or_close(node: Node, position: int, shared: float) -> Step[None]:
     """An empty position: its writer is on its way, or gone. Time in which we ourselves stood still,
     or the store did, does not count: the writer could not have moved either."""

@@ -30,21 +30,6 @@ def read_version() -> Step[int]:
     return layout.number((yield Get(layout.CATALOG_ROW)), layout.VERSION, layout.CATALOG_ROW)
 
 
-def change_version(node: Node, seen: int) -> Step[int]:
-    """Make `seen` + 1 the catalog version. Retry when somebody else did, or may have done, so."""
-    new = seen + 1
-    expected = seen.to_bytes(8) if seen else None
-    put = Put(layout.VERSION, layout.ONLY, new.to_bytes(8))
-    yield Begin()
-    try:
-        won = yield CheckAndMutate(layout.CATALOG_ROW, layout.VERSION, expected, (put,))
-    except (ReplyLost, WorkExpired):
-        won = False
-    if not won:
-        raise Retry("catalog changed", seen=seen)
-    return new
-
-
 def raise_version(version: int) -> Step[None]:
     """Make the catalog version at least this: the catalog rows of it are committed already, and
     whoever sees them may say so."""

@@ -19,6 +19,7 @@ from belvedere.codec.record import HASH_BYTES, Record, decode_record
 from belvedere.errors import InvalidInput
 from belvedere.kv.cell import Begin, Delete, Get, MultiGet, Mutate, Put, Scan, Step
 from belvedere.txn.border import Published, RecordAdditions
+from belvedere.txn.log_reads import arrow_batches, follow_log, require_in_log
 from belvedere.txn.row import cells as data
 from belvedere.txn.row import fold, forget, layout, log
 from belvedere.txn.row.layout import Floors
@@ -115,29 +116,15 @@ class CellLog:
         self, after: int, through: int | None = None, *, batch_rows: int = 8192
     ) -> Iterator[pa.RecordBatch]:
         """One row a change: position, time, transaction, relation, kind, key, old, new."""
-        from belvedere.codec.record_arrow import records_to_arrow  # heavy
-
-        for batch in self.read_bytes(after, through, batch_rows=batch_rows):
-            yield records_to_arrow(batch)
+        return arrow_batches(self.read_bytes(after, through, batch_rows=batch_rows))
 
     def tail(self, after: int, timeout_s: float | None = None) -> Iterator[Record]:
         """The records after `after`, waiting for one when there is none yet; ends when nothing came
         for `timeout_s`."""
-        while self.last > after or self._visibility.wait_past(after, timeout_s):
-            through = self.last
-            yield from self.read(after, through)
-            after = through
+        return follow_log(self, self._visibility, after, timeout_s)
 
     def _require(self, after: int, through: int) -> None:
-        first = self.first
-        if after < through and after + 1 < first:
-            raise InvalidInput(
-                "position is no longer in the log",
-                sqlstate="22023",
-                hint="read the tables at the newest position instead",
-                position_wanted=after + 1,
-                first=first,
-            )
+        require_in_log(after, through, self.first)
 
     # -- consumers and trimming ---------------------------------------------------------------
 
@@ -178,11 +165,12 @@ class CellLog:
 
     def trim(self, through: int) -> int:
         """Forget records, and versions of rows, up to `through`, but nothing that a consumer, a
-        watermark or an open snapshot still needs; returns the position trimmed through. Takes the
-        grace."""
+        watermark or an open snapshot still needs, and the outcomes of what was trimmed before;
+        returns the position trimmed through. Takes the grace."""
         floor = min([through, self.last - 1, *self._holding(through)])
         if floor >= self.first:
-            node = self._commits.node
+            node, before = self._commits.node, self._floors()
+            self._commits.look(lambda: forget.forget_outcomes(before.trimmed))
             self._commits.beat()
             self._fold()
             self._commits.look(lambda: forget.forget(node, _DATA_START, _DATA_END, floor, floor))

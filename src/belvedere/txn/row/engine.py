@@ -103,6 +103,10 @@ class CellEngine:
     def store(self) -> BatchStore:
         raise Unsupported("a batch of rows on a row-atomic store", hint="use a transaction")
 
+    @property
+    def housekeeping_failure(self) -> Error | None:
+        return None if self._heart is None else self._heart.failure
+
     def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> None:
         """There is none: a commit takes its steps in any case."""
 
@@ -245,6 +249,7 @@ class Heart:
         self._commits = commits
         self._tend = tend
         self._seconds = settings.lease_seconds / 5
+        self.failure: Error | None = None
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._run, name="belvedere node", daemon=True)
         self._thread.start()
@@ -258,9 +263,11 @@ class Heart:
                 if beats % BEATS_PER_SWEEP == 0:
                     self._commits.sweep()
                     self._tend()
-            except (Unavailable, Corruption):
-                # Whoever meets it in a statement is told; here it is counted, and tried again.
+                self.failure = None
+            except (Unavailable, Corruption) as error:
+                # Whoever meets it in a statement is told; here it is kept, and tried again.
                 self._commits.node.counts["beats failed"] += 1
+                self.failure = error
 
     def stop(self) -> None:
         self._stopped.set()

@@ -10,6 +10,11 @@ see may go.
 
 Abort markers are never removed: their writer may wake up at any time. Tombstones must outlive the
 grace in the store's compactions.
+
+Below the log floor only the outcome cell can tell a writer in doubt that it has committed. So a
+trim leaves the outcomes of the records that it removes, and removes those of the trim before: they
+are as old as the log then was long. An outcome cell is written with the cells of its record, so
+what is said above holds for it too, and it never comes back.
 """
 
 from __future__ import annotations
@@ -44,6 +49,7 @@ ROWS_IN_ONE_TRIP = 128
 def announce(node: Node, versions: int, log_floor: int) -> Step[Floors]:
     """Raise the floors, never above `applied` nor above what a live node reads at. They act a grace
     later: see `forget`."""
+    yield Begin()
     allowed = yield from _allowed(node)
     while True:
         cells = yield Get(layout.FLOOR_ROW)
@@ -147,6 +153,7 @@ def trim(node: Node, floor: int) -> Step[int]:
     """Remove log records up to an announced floor, a grace old; abort markers stay."""
     removed = 0
     while True:
+        yield Begin()
         cells = yield Get(layout.FLOOR_ROW)
         floors = log.floors(cells)
         if floors.log < floor:
@@ -183,15 +190,21 @@ def _trim_some(node: Node, positions: range) -> Step[int]:
     return len(gone)
 
 
-def forget_outcomes(below: int) -> Step[int]:
-    """Remove outcome cells of commits up to a position: after this, who asks gets "unknown"."""
-    rows = yield Scan(layout.OUTCOMES, layout.HEARTBEATS)
-    gone = [
-        Mutate(row, (Delete(layout.OUTCOME, layout.ONLY),))
-        for row, cells in rows
-        if layout.number(cells, layout.OUTCOME, row) <= below
-    ]
-    if gone:
-        yield Begin()
-        yield Many(tuple(gone))
-    return len(gone)
+def forget_outcomes(trimmed: int) -> Step[int]:
+    """Remove outcome cells of commits up to a position whose log records are gone already: after
+    this, who asks for one gets "unknown". Returns how many."""
+    removed, start = 0, layout.OUTCOMES
+    while True:
+        rows = yield Scan(start, layout.HEARTBEATS, limit=ROWS_IN_ONE_TRIP)
+        gone = [
+            Mutate(row, (Delete(layout.OUTCOME, layout.ONLY),))
+            for row, cells in rows
+            if layout.number(cells, layout.OUTCOME, row) <= trimmed
+        ]
+        if gone:
+            yield Begin()
+            yield Many(tuple(gone))
+        removed += len(gone)
+        if len(rows) < ROWS_IN_ONE_TRIP:
+            return removed
+        start = rows[-1][0] + b"\x00"

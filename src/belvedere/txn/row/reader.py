@@ -16,6 +16,7 @@ from belvedere.codec import accumulator, keyspace
 from belvedere.errors import Corruption
 from belvedere.kv.batch import SCAN_BATCH_ROWS, Pair, Write
 from belvedere.kv.cell import Step
+from belvedere.txn.history.readers import values_alone
 from belvedere.txn.row import cells, read
 from belvedere.txn.row.cells import Row
 from belvedere.txn.row.columns import TableCells, cells_of
@@ -93,8 +94,7 @@ class RowReader:
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        pairs = self.scan(start, end, batch_rows=batch_rows)
-        return ([value for _, value in batch] for batch in pairs)
+        return values_alone(self.scan(start, end, batch_rows=batch_rows))
 
 
 def stored(catalog: Catalog, key: bytes, row: Row | None) -> bytes | None:
