@@ -1,17 +1,17 @@
-"""Operators that make rows of each left row by itself: joins of trees, outer, semi and anti joins,
-lateral joins, sub-queries.
+"""The delta operator of Apply, which computes rows from each left row by itself: joins of trees,
+outer, semi and anti joins, lateral joins, sub-queries.
 
 The operator f is linear in its left input L, so with inputs R on the other side
 
     d f(L, R)  =  f(dL, R after)  +  f(L before, R after) - f(L before, R before)
 
 and the difference on the right is zero except for the left rows whose keys were touched in R. For
-plain joins it is less work still: the rows of R that came or went are joined as they are, and only
-keys that got their first match or lost their last one change what an outer, semi or anti join says
-of a left row by itself.
+plain joins it is less work still: the inserted and deleted rows of R are joined as they are, and
+only keys that got their first match or lost their last one change what an outer, semi or anti join
+gives for a left row by itself.
 
-What is kept: nothing. What a change costs: on the left, a look-up of its key on the right; on the
-right, the left rows of its key.
+State: none. Cost of a change: on the left, a look-up of its key on the right; on the right, the
+left rows of its key.
 """
 
 from __future__ import annotations
@@ -64,10 +64,10 @@ class _Side:
     by_key: Restricted
     left_by_key: Restricted
     exists: Exists | None
-    scans: bool  # whether a key is found by going through all rows only
+    scans: bool  # whether a key is found only by a full scan
 
     def matching(self, keys: list[Row]) -> list[Row]:
-        """Without the keys that can match nothing."""
+        """The keys without those that can match nothing."""
         return keys if self.right.null_safe else [key for key in keys if None not in key]
 
     def touched(self, rows: list[Row], reader: Reader) -> list[Row]:
@@ -92,7 +92,7 @@ class _Side:
                 yield row
 
     def by_left(self, found: list[Row], reader: Reader) -> Callable[[Row], Part]:
-        """How to get a left row's key, and the rows it matches of those that were found."""
+        """A function of a left row: its key, and the rows that it matches among `found`."""
         of_right, canonical = self.keys.of_row(reader), self.keys.canonical
         of_left = self.left_keys.of_row(reader)
         by_key: dict[Row, list[Row]] = {}
@@ -111,7 +111,7 @@ class _Side:
         return list(self.left_by_key(reader, keys)) if keys else []
 
     def matched(self, key: Row, reader: Reader) -> bool:
-        """Whether a key has any match: the first one is enough to know."""
+        """Whether a key has any match; reads no more than the first."""
         if self.exists is not None:
             return self.exists(reader, key)
         return next(iter(self.by_key(reader, [key])), None) is not None
@@ -143,7 +143,7 @@ class ApplySource:
         self._rows = self._compiled(tree)
         join = tree.join
         self._plain = join is not None and join.residual is None
-        self._decides: bool | None = None  # whether a match is wanted, where that decides
+        self._decides: bool | None = None  # plain semi join: True, plain anti join: False
         if self._plain and join is not None and join.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
             self._decides = join.kind is n.JoinKind.SEMI
         self._inner: Rows | None = None
@@ -160,7 +160,7 @@ class ApplySource:
         node = tree.rebuild(leaf(_LEFT, tree.left.plan), tuple(leaves))
         return compile_plan(self._catalog, decided(node) if tree.join is None else node)
 
-    # -- the source ---------------------------------------------------------------------------
+    # -- the operator -------------------------------------------------------------------------
 
     def delta(self, step: Step) -> Weighted:
         for weight, rows in by_weight(self._left.delta(step)).items():
@@ -193,15 +193,15 @@ class ApplySource:
     # -- one side changes ---------------------------------------------------------------------
 
     def _of_left(self, rows: list[Row], reader: Reader) -> Iterator[Row]:
-        """What the operator makes of these left rows at a state."""
+        """The operator's rows for these left rows at a state."""
         if self._decides is not None:
             return self._sides[0].with_match(rows, reader, wanted=self._decides)
         rights = [side.of_left(rows, reader) for side in self._read]
         return self._run(reader, rows, rights)
 
     def _run(self, reader: Reader, rows: list[Row], rights: list[list[Row]]) -> Iterator[Row]:
-        """A sub-query goes over all right rows it is given for each left row, so that it is given
-        those of one key at a time."""
+        """A sub-query scans all right rows it is given for each left row, so it is given those of
+        one key at a time."""
         if self._tree.join is not None or len(rows) < 2 or not self._read:
             yield from self._run_once(reader, rows, rights)
             return
@@ -233,8 +233,8 @@ class ApplySource:
                 yield row, -1
 
     def _affected(self, step: Step) -> list[Row]:
-        """The left rows, as they were, that see something else on the right now; each as often as
-        it is there, also when several rights say so."""
+        """The old left rows that match other rows on the right now; each by its multiplicity, also
+        when several right inputs affect it."""
         found: list[list[Row]] = []
         for side in self._sides:
             rows = [row for row, _ in side.source.delta(step)]
@@ -254,8 +254,8 @@ class ApplySource:
     # -- plain joins --------------------------------------------------------------------------
 
     def _of_join(self, side: _Side, inner: Rows, step: Step) -> Weighted:
-        """The right side's changes joined with the left rows of their keys; and what left rows are
-        by themselves, where a key got its first match or lost its last."""
+        """The right side's changes joined with the left rows of their keys; and the unmatched form
+        of left rows, where a key got its first match or lost its last."""
         changed = by_weight(side.source.delta(step))
         rows = [row for some in changed.values() for row in some]
         keys = side.touched(rows, step.before) if rows else []
@@ -289,7 +289,7 @@ class ApplySource:
         return (None,) * len(self._tree.rights[0].tree.plan.fields)
 
     def _from_right(self, keys: Expressions, columns: list[int] | None) -> Restricted:
-        """An inner join's rows by columns of its right side; else by going through everything."""
+        """An inner join's rows by columns of its right side; otherwise by a full scan."""
         join, width = self._tree.join, len(self._tree.left.plan.fields)
         inner = join is not None and join.kind is n.JoinKind.INNER
         if not inner or not columns or min(columns) < width:

@@ -1,8 +1,8 @@
-"""Operators put together from auxiliary views: nothing is read but what each needs.
+"""Operators assembled from auxiliary views, which read only the entries they need.
 
 aggregates      linear ones from their amounts, MIN and MAX from an end of ordered rows,
                 DISTINCT ones from amounts over each value once: a get or a seek a call
-INTERSECT,      from how often the row is there on either side: two gets a row
+INTERSECT,      from the row's multiplicity on either side: two gets a row
 EXCEPT [ALL]
 LIMIT           the first rows of its input in its order: k rows, however many there are
 """
@@ -28,14 +28,14 @@ _Value = Callable[[Reader, Row, tuple[int, ...] | None], object]
 
 
 def assembled(tree: Recompute, kept: Kept) -> Assembled | None:
-    """How the operator's rows are put together; None where what it takes is not there."""
+    """A function that assembles the operator's rows; None where an auxiliary view is missing."""
     if isinstance(tree.plan, n.SetOperation):
         return _set_operation(tree, tree.plan, kept)
     return _aggregate(tree, kept)
 
 
 def first_rows(tree: Recompute, kept: Kept) -> Callable[[Reader], list[Row]] | None:
-    """What a LIMIT has to look at: the first rows of its input."""
+    """A reader of the rows that a LIMIT needs: the first ones of its input."""
     reader_of = kept.rows(ordered_rows(tree))
     if reader_of is None:
         return None
@@ -107,7 +107,7 @@ def _elsewhere(groups: GroupsReader, amounts: Callable[[tuple[int, ...] | None],
 
 
 def _amounts(part: KeptGroups, number: int) -> Callable[[tuple[int, ...] | None], object]:
-    """The value of a call from the amounts of its group; None: of no rows."""
+    """A function from the amounts of a group (None: an empty one) to the value of a call."""
     keeps = [linear(call) for call in part.calls]
     before = sum(keep.width for keep in keeps[:number] if keep is not None)
     keep = keeps[number]

@@ -1,20 +1,20 @@
-"""Auxiliary views: what is kept only to maintain other views.
+"""Auxiliary views: state that is stored only to maintain other views.
 
 Where an operator needs rows that no key or index of a table leads to, or a group's aggregates
-without its rows, these are kept as hidden views of their own: linear state, immediate, maintained
-and backfilled like any view, counted by who uses them, shared where one has all that another view
-needs (`views.containment`).
+without its rows, these are stored as hidden views of their own: linear state, immediate, maintained
+and backfilled like any view, reference-counted by the views that use them, shared where one has all
+that another view needs (`views.containment`).
 
-    KeptRows     rows of a tree in the order of some keys: a touched key is a range, the first k
-                 rows are a scan of k, the least value of a group is one seek
-    KeptGroups   groups of a tree with the amounts of linear aggregates: one get
+    `KeptRows`     rows of a tree in the order of some keys: a touched key is a range, the first k
+                   rows are a scan of k, the least value of a group is one seek
+    `KeptGroups`   groups of a tree with the amounts of linear aggregates: one get
 
     SELECT max(n) FROM (SELECT city, count(*) AS n FROM people GROUP BY city) q
 
-    keeps (city | rows, count) of people, and, ordered by it, the n of every city
+    stores (city | rows, count) of people, and, ordered by it, the n of every city
 
-What a tree wants is a function of the tree alone (`auxiliaries_of`), in an order in which each
-stands on earlier ones, so a view's parts are numbered for ever.
+The auxiliary views of a tree are a function of the tree alone (`auxiliaries_of`), in an order in
+which each depends only on earlier ones, so the auxiliary views of a view have fixed numbers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,8 @@ from belvedere.views.tree import Apply, Core, Input, Map, Recompute, Tree, Union
 
 @dataclass(frozen=True, slots=True)
 class KeptRows:
-    """`ordered`: their very order is wanted, not only those of some keys."""
+    """An auxiliary view of a tree's rows under `keys`. `ordered`: the operator needs their order,
+    not only the rows of some keys."""
 
     tree: Tree
     keys: tuple[e.SortKey, ...]
@@ -59,7 +60,7 @@ class KeptRows:
 
 @dataclass(frozen=True, slots=True)
 class KeptGroups:
-    """`fields` are those of the groups."""
+    """An auxiliary view of groups with linear aggregates. `fields` are those of the groups."""
 
     tree: Tree
     groups: Expressions
@@ -83,14 +84,15 @@ Auxiliary = KeptRows | KeptGroups
 
 
 def auxiliaries_of(tree: Tree) -> tuple[Auxiliary, ...]:
-    """What the maintenance of a tree wants kept, each once, those it stands on first."""
+    """The auxiliary views that the maintenance of a tree requires, each once, after those that it
+    depends on."""
     found: list[Auxiliary] = []
     _collect(tree, found)
     return tuple(found)
 
 
 def _collect(tree: Tree, found: list[Auxiliary]) -> None:
-    """What one stands on is looked at once: trees of views on views are met very often."""
+    """The tree of each auxiliary view is visited once: trees of views on views occur many times."""
     for one in _wanted(tree):
         at = next((i for i, known in enumerate(found) if one.same(known)), None)
         if at is None:
@@ -141,7 +143,7 @@ def _found_by(tree: Tree, keys: Expressions) -> Iterator[Auxiliary]:
 
 
 def rows_by(tree: Tree, keys: Expressions) -> KeptRows | None:
-    """The rows of a tree by these keys; None where they have no place in keys."""
+    """The rows of a tree by these keys; None where a value has no encoding in keys."""
     return _rows(tree, tuple(map(e.SortKey, keys)))
 
 
@@ -151,7 +153,7 @@ def _rows(tree: Tree, keys: tuple[e.SortKey, ...]) -> KeptRows | None:
 
 
 def blind(tree: Tree, keys: Expressions) -> bool:
-    """Whether rows with these keys can only be found by going through all there are."""
+    """Whether rows with these keys can only be found by a full scan."""
     if not any(map(transform.columns_of, keys)):
         return False  # all rows have the same key
     match tree:
@@ -219,7 +221,7 @@ def ordered_rows(tree: Recompute) -> KeptRows | None:
 
 
 def rows_needed(plan: n.Node) -> int | None:
-    """How many rows a LIMIT looks at, ties not counted; None: it has no bound that is known."""
+    """How many rows a LIMIT reads, ties not counted; None: it has no known bound."""
     assert isinstance(plan, n.Limit | n.TopN)
     if plan.count is None:
         return None
@@ -243,7 +245,7 @@ def _no_plan(node: n.Node) -> Rows:
 
 
 def counts_of(tree: Recompute) -> tuple[KeptGroups, ...]:
-    """How often each row is there on either side of an INTERSECT or EXCEPT."""
+    """The multiplicity of each row on either side of an INTERSECT or EXCEPT."""
     assert isinstance(tree.plan, n.SetOperation)
     if any(map(lacks_canonical_key, tree.plan.fields)):
         return ()
@@ -259,8 +261,9 @@ def counts_of(tree: Recompute) -> tuple[KeptGroups, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """Where the value of each call of an aggregate is read from: (auxiliary, which call of it), or
-    for MIN and MAX (ordered rows, None). `presence` holds the groups that there are."""
+    """The auxiliary views that an aggregate is read from. For each call: (auxiliary view, number of
+    the call in it), or for MIN and MAX (ordered rows, None). `presence` holds the groups that
+    exist."""
 
     presence: KeptGroups
     calls: tuple[tuple[Auxiliary, int | None], ...]
@@ -271,7 +274,8 @@ class Parts:
 
 
 def parts_of(tree: Recompute) -> Parts | None:
-    """How an aggregate is put together from what is kept; None: from the rows of its groups."""
+    """The auxiliary views that an aggregate is assembled from; None: it is computed from the rows
+    of its groups."""
     plan = tree.plan
     if not isinstance(plan, n.Aggregate) or plan.grouping_sets is not None:
         return None
@@ -315,7 +319,7 @@ def _part(
 def _of_distinct(
     below: Tree, presence: KeptGroups, call: e.AggregateCall
 ) -> tuple[Auxiliary, int | None]:
-    """The aggregate over each value of a group once: over a DISTINCT of group and value."""
+    """An aggregate over the distinct values of a group: over a DISTINCT of group and value."""
     keys = (*presence.groups, call.arguments[0])
     fields = (*presence.fields, Field("value", call.arguments[0].type))
     plan = n.Aggregate(below.plan, keys, (), fields)
@@ -327,7 +331,7 @@ def _of_distinct(
 
 
 def _cut(tree: Tree, columns: Expressions) -> Tree:
-    """The tree with these columns alone."""
+    """The tree with only these columns."""
     fields = tuple(Field(_name(one), one.type) for one in columns)
     return projected(tree, columns, fields)
 
@@ -349,8 +353,8 @@ def projected(tree: Tree, columns: Expressions, fields: Fields) -> Tree:
 
 
 def stored_rows(kept: KeptRows) -> tuple[Tree, Fields]:
-    """The tree of what is stored: keys, columns, and how the row looks where equal rows may look
-    different."""
+    """The tree of the stored rows: keys, columns, and the row's representation where equal rows may
+    differ in it."""
     columns = columns_of(kept.tree.plan)
     values: list[e.Expression] = [key.expression for key in kept.keys]
     fields = [Field(f"key {i}", value.type) for i, value in enumerate(values)]

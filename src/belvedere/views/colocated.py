@@ -1,8 +1,8 @@
-"""Co-located equijoins: the rows of the joined tables side by side, joined when they are read.
+"""The co-located layout of equijoins: rows of the joined tables under one key, joined on read.
 
 Every table is re-keyed to the one attribute all of them are joined on, and their rows are stored in
-one relation, under (key, number of the table). A write costs one entry, whatever it joins with; a
-read of one key is one range.
+one relation, under (key, number of the table). A write costs one entry, however many rows it joins
+with; a read of one key is one range.
 
     orders o JOIN customers c ON o.customer = c.id
 
@@ -82,7 +82,7 @@ def _column(branch: Branch, index: int) -> e.Column:
 
 
 def _side(branch: Branch, number: int, key: int, fields: Fields) -> Branch:
-    """One table's rows: those that can join, with NULL for the columns of the others."""
+    """One table's rows: those that can join, with NULL for the columns of the other tables."""
     leaf = branch.leaves[number]
     alone = replace(leaf, offset=0)
 
@@ -113,7 +113,7 @@ def _plan(branch: Branch, fields: Fields) -> n.Node:
 
 
 def joined(made: Colocated, state: n.Node, fields: Fields) -> n.Node:
-    """The join's rows, from the stored ones: `state` gives each as often as it is there."""
+    """A plan of the join's rows over the stored ones: `state` gives each by its multiplicity."""
     branch = made.branch
     node: n.Node | None = None
     for number, (leaf, key) in enumerate(zip(branch.leaves, made.keys, strict=True)):
@@ -137,8 +137,8 @@ _COMPARISONS = frozenset(("=", "<", "<=", ">", ">="))
 
 
 def only(made: Colocated, state: n.Node, condition: e.Expression) -> n.Node:
-    """The stored rows that the view's rows of this condition come from. Keys of joined rows are
-    equal, so what compares one of them with a constant holds for all: it is a range of keys."""
+    """The stored rows that the view's rows of this condition are computed from. Keys of joined rows
+    are equal, so a comparison of one of them with a constant holds for all: a range of keys."""
     found = [_of_key(made, one) for one in transform.conjuncts(condition)]
     ranges = [one for one in found if one is not None]
     wanted = transform.conjunction(ranges)
@@ -146,7 +146,8 @@ def only(made: Colocated, state: n.Node, condition: e.Expression) -> n.Node:
 
 
 def _of_key(made: Colocated, condition: e.Expression) -> e.Expression | None:
-    """A condition on a column of the view, as one on the stored key; None where it is no such."""
+    """A condition on a column of the view as one on the stored key; None where it is not on the
+    key."""
     match condition:
         case e.Call(function, (one, other)) if function.name in _COMPARISONS:
             pair = (_stored_key(made, one), _stored_key(made, other))

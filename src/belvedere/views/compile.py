@@ -1,9 +1,9 @@
-"""A view's definition to what maintains it and what reads it.
+"""The compiler of view definitions: a bound plan to how it is maintained and how it is read.
 
-A definition is cut in two. Below, a tree of sources (`views.tree`) gives the rows that come and go
-with each change. They go into linear state: rows with a multiplicity, or groups with the amounts of
-linear aggregates (`views.linear`). Above, the *reading* plan turns the state back into the view's
-rows: aggregate values, expressions over them, HAVING.
+A definition is cut in two. Below, a delta tree (`views.tree`) gives the rows that each change
+inserts and deletes. They are added to linear state: rows with a multiplicity, or groups with the
+amounts of linear aggregates (`views.linear`). Above, the *reading* plan turns the state back into
+the view's rows: aggregate values, expressions over them, HAVING.
 
     SELECT city, count(*) AS n FROM people WHERE age > 17 GROUP BY city HAVING count(*) > 1
 
@@ -46,8 +46,9 @@ REMOTE = ViewForm()
 
 @dataclass(frozen=True)
 class Compiled:
-    """`tree` gives the rows that `group`, or the bag of stored rows, takes in; `reading` has one
-    Scan leaf, of the view itself. `orders` says how the first stored columns are ordered."""
+    """A compiled view. `tree` gives the rows that are added to `group`, or to the bag of stored
+    rows; `reading` has one Scan leaf, of the view itself. `orders` says how the first stored
+    columns are ordered."""
 
     tree: Tree
     group: Group | None
@@ -55,13 +56,14 @@ class Compiled:
     amounts: int
     reading: Callable[[int], n.Node]
     orders: tuple[e.SortKey, ...] = ()
-    recomputed: n.Node | None = None  # of an auxiliary view: what its rows must be
+    recomputed: n.Node | None = None  # of an auxiliary view: the plan of its rows
     narrowed: Callable[[int, e.Expression], n.Node] | None = None
-    """`reading`, without state that a condition on the view's rows leaves out, if that helps."""
+    """`reading`, restricted to the state that a condition on the view's rows can need; None where
+    that saves nothing."""
 
     @cached_property
     def auxiliaries(self) -> tuple[Auxiliary, ...]:
-        """What its maintenance wants kept beside it."""
+        """The auxiliary views that its maintenance requires."""
         return auxiliaries_of(self.tree)
 
     @property
@@ -72,8 +74,9 @@ class Compiled:
 def compile_view(
     plan: n.Node, form: ViewForm = REMOTE, catalog: Catalog | None = None, *, on_view: bool = False
 ) -> Compiled:
-    """How to keep the rows of a bound, unoptimized plan. Unsupported names what cannot be kept.
-    A local form asks the catalog for partitions, unless the definition stands `on_view`."""
+    """How to maintain a view of a bound, unoptimized plan. Unsupported names what cannot be
+    maintained. A local form takes partitions from the catalog, unless the definition reads a view
+    (`on_view`)."""
     if form.strict:
         return _compile(plan, form, None if on_view else catalog)
     try:
@@ -83,7 +86,7 @@ def compile_view(
 
 
 def _whole(plan: n.Node) -> Compiled:
-    """Computed again whenever one of its tables changes."""
+    """A view that is recomputed in full whenever one of its tables changes."""
     _require_values(plan)
     _require_keys(plan.fields)
     scans = [item.relation for item, _ in walk(plan, 0) if isinstance(item, n.Scan)]
@@ -112,7 +115,7 @@ def _compile(plan: n.Node, form: ViewForm, catalog: Catalog | None) -> Compiled:
 
 
 def compile_auxiliary(auxiliary: Auxiliary) -> Compiled:
-    """How to keep an auxiliary view."""
+    """How to maintain an auxiliary view."""
     if isinstance(auxiliary, KeptRows):
         tree, stored = stored_rows(auxiliary)
         _require_keys(stored)
@@ -131,7 +134,7 @@ def compile_auxiliary(auxiliary: Auxiliary) -> Compiled:
 
 
 def _kept_rows(kept: KeptRows, tree: Tree, stored: Fields) -> Compiled:
-    """Read without the keys, and without how the rows look."""
+    """Its reading leaves out the keys and the rows' representation."""
     first, fields = len(kept.keys), kept.tree.plan.fields
     columns = tuple(e.Column(first + i, f.type, f.name) for i, f in enumerate(fields))
     whole = _bag_reading(stored)
@@ -147,7 +150,7 @@ def _expressions(nodes: list[n.Filter | n.Project]) -> list[e.Expression]:
 
 
 def _bag(plan: n.Node, partitions: Catalog | None) -> Compiled:
-    """Any rows, each with how often it is there; with `partitions`, in each of them."""
+    """Any rows, each with its multiplicity; with `partitions`, its multiplicity in each."""
     stored = plan.fields
     if partitions is None and any(field.type.kind is Kind.JSON for field in stored):
         return _bag_of_texts(plan)
@@ -169,7 +172,7 @@ _JSON_OF_TEXT = Function("json of text", (TEXT,), JSON, str)
 
 
 def _bag_of_texts(plan: n.Node) -> Compiled:
-    """Rows with JSON in them, which has no order and no equality of its own: kept by its text."""
+    """Rows with JSON columns, which have neither order nor equality: stored as text."""
     fields = plan.fields
     stored = tuple(f._replace(type=TEXT) if f.type.kind is Kind.JSON else f for f in fields)
     _require_keys(stored)
@@ -183,7 +186,8 @@ def _bag_of_texts(plan: n.Node) -> Compiled:
 
 
 def _converted(fields: Fields, function: Function) -> tuple[e.Expression, ...]:
-    """The columns, those of JSON through a function; the argument's type says which way."""
+    """The columns, with the function applied to those of JSON; the type of its argument is that
+    of the column it reads."""
     (given,) = function.arguments
     assert isinstance(given, SqlType)
     columns: list[e.Expression] = []
@@ -215,9 +219,9 @@ def _bag_reading(stored: Fields) -> Callable[[int], n.Node]:
 
 
 def require_deterministic(plan: n.Node) -> None:
-    """PostgreSQL's output functions are stable because of settings that are fixed here, and those
-    that ask for the time zone have that of the catalog, which is UTC: both are as good as
-    immutable."""
+    """Refuse functions whose result depends on more than the rows. PostgreSQL's output functions
+    are stable because of settings that are fixed here, and those that read the time zone get that
+    of the catalog, which is UTC: both count as immutable."""
     for _, function, arguments in _calls(plan):
         stable = function.volatility is Volatility.STABLE
         if not (stable and arguments and not function.environment):
@@ -226,7 +230,7 @@ def require_deterministic(plan: n.Node) -> None:
 
 
 def zoned_function(plan: n.Node) -> str | None:
-    """The name of a function that means something else in another time zone, if there is one."""
+    """The name of a function whose result depends on the time zone; None without one."""
     for item, function, arguments in _calls(plan):
         results = item.fields if isinstance(item, n.TableCall) else (item,)
         types = tuple(argument.type for argument in arguments)
@@ -237,7 +241,7 @@ def zoned_function(plan: n.Node) -> str | None:
 
 
 def _calls(plan: n.Node) -> Iterator[tuple[Any, Function, tuple[e.Expression, ...]]]:
-    """Calls that are not immutable: with function and arguments."""
+    """Every call of a function that is not immutable, with the function and its arguments."""
     for item, _ in walk(plan, 0):
         function = getattr(item, "function", None)
         if isinstance(function, Function) and function.volatility is not Volatility.IMMUTABLE:
@@ -257,7 +261,7 @@ def _linear_aggregate(
     above: list[n.Filter | n.Project],
     partitions: Catalog | None,
 ) -> Compiled:
-    """Groups with amounts; what stands above the aggregate is evaluated when the view is read."""
+    """Groups with amounts; operators above the aggregate are evaluated when the view is read."""
     stored = node.fields[: len(node.groups)]
     _require_keys(stored)
     amounts = 1 + sum(keep.width for keep in keeps)
@@ -283,7 +287,7 @@ def _linear_aggregate(
 
 
 def _beside_partition(group: Group) -> Group:
-    """The group with the partition before its columns."""
+    """The grouping with the partition before its own columns."""
     calls = [
         replace(
             call,
@@ -315,7 +319,7 @@ def _finish(plan: n.Node, node: n.Aggregate, keeps: tuple[Linear, ...]) -> n.Pro
 
 
 def _one_row(plan: n.Node, amounts: int) -> n.Node:
-    """The state of a view without groups: one row, of zeros when nothing is stored."""
+    """The state of a view without GROUP BY: one row, of zeros when nothing is stored."""
     zeros = n.Values((tuple(e.Literal(0, AMOUNT_TYPE) for _ in range(amounts)),), plan.fields)
     return n.Limit(n.SetOperation(n.SetKind.UNION, True, plan, zeros), e.Literal(1, AMOUNT_TYPE))
 

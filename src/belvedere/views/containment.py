@@ -1,14 +1,14 @@
-"""Which auxiliary view has all that another one would keep.
+"""Containment of auxiliary views: whether one stores all that another one would.
 
 Expressions are compared over the columns of base tables, so that neither names nor which other
 columns a view reads matter:
 
     groups    the same groups of the same rows, with at least the same aggregates
     rows      the same rows with at least the same columns, in an order that begins with the same
-              keys; where the order itself is wanted (LIMIT), the very same rows and keys
+              keys; where the order itself is required (LIMIT), the same rows and the same keys
 
-Rows are the same when they come from the same tables by the same conditions; where they come from
-anything but selections and inner joins, when they have the same plan.
+Rows are the same when they are of the same tables under the same conditions; where they are the
+result of anything but selections and inner joins, when they have the same plan.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _SLOTS_MAX = 1 << 20
 
 
 class _Shape(NamedTuple):
-    """Rows over tables: which ones, by which conditions, with which columns."""
+    """Rows of a single-branch core: its tables, conditions and columns, over base columns."""
 
     relations: tuple[int, ...]
     conditions: list[e.Expression]
@@ -35,7 +35,7 @@ class _Shape(NamedTuple):
 
 
 def serves(kept: Auxiliary, wanted: Auxiliary) -> bool:
-    """Whether what is kept has all that is wanted."""
+    """Whether the stored auxiliary view `kept` has all that `wanted` needs."""
     if isinstance(kept, KeptRows) and isinstance(wanted, KeptRows):
         return columns_at(kept, wanted) is not None
     if isinstance(kept, KeptGroups) and isinstance(wanted, KeptGroups):
@@ -44,7 +44,7 @@ def serves(kept: Auxiliary, wanted: Auxiliary) -> bool:
 
 
 def columns_at(kept: KeptRows, wanted: KeptRows) -> tuple[int, ...] | None:
-    """Where the columns of the wanted rows are in those that are kept; None: they are not."""
+    """The positions of the wanted rows' columns in the stored rows; None: not contained."""
     width = len(wanted.tree.plan.fields)
     if kept.same(wanted):
         return tuple(range(width))
@@ -58,7 +58,7 @@ def columns_at(kept: KeptRows, wanted: KeptRows) -> tuple[int, ...] | None:
 
 
 def calls_at(kept: KeptGroups, wanted: KeptGroups) -> tuple[int, ...] | None:
-    """Where the aggregates that are wanted are among those that are kept; None: they are not."""
+    """The positions of the wanted aggregates among the stored ones; None: not contained."""
     one, other = _columns(kept.tree, wanted.tree)
     if one is None or other is None:
         return None
@@ -69,7 +69,7 @@ def calls_at(kept: KeptGroups, wanted: KeptGroups) -> tuple[int, ...] | None:
 
 
 def _columns(kept: Tree, wanted: Tree) -> tuple[Expressions | None, Expressions | None]:
-    """What the columns of two trees are, over something both have; None: they have other rows."""
+    """The columns of two trees as expressions over common columns; None: their rows differ."""
     if kept.plan == wanted.plan:
         own = tuple(e.Column(i, f.type) for i, f in enumerate(kept.plan.fields))
         return own, own

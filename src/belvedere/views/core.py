@@ -1,8 +1,8 @@
 """The linear core of a view: selections, projections, inner joins and UNION ALL, laid flat.
 
 A core is a bag union of branches. A branch is a product of table occurrences (leaves), conditions
-on the product's row, and the columns made of it. Nested projections are substituted away, so every
-expression stands on the branch's row: the leaves' rows, one after the other.
+on the product's row, and the columns computed from it. Nested projections are substituted away, so
+every expression is over the branch's row: the concatenation of the leaves' rows.
 
     SELECT o.id, c.name FROM orders o JOIN customers c ON o.customer = c.id WHERE o.total > 10
 
@@ -149,7 +149,7 @@ def _require_plain(expression: e.Expression) -> None:
 
 
 def name_of(node: n.Node) -> str:
-    """What a user would call the node."""
+    """The name of the node's construct, as a user knows it."""
     match node:
         case n.Join():
             return f"{'lateral ' if node.lateral else ''}{node.kind} join"

@@ -1,4 +1,4 @@
-"""The delta plan of a linear core: what its rows change by when rows of its tables change.
+"""The delta plan of a linear core: how its rows change when rows of its tables change.
 
 The core is a sum of products, so its delta is, over every non-empty set of changed leaves, the
 product of their changes with the *old* rows of all other leaves:
@@ -7,12 +7,12 @@ product of their changes with the *old* rows of all other leaves:
 
 Each summand is a term: an ordinary plan whose changed leaves are `Changes` and whose other leaves
 are read through the reader of the old state, by key or index, starting from the changes; a full
-scan is a last resort and is counted in `scans`. Changes come as old rows (weight -1) and new rows
-(weight +1); a term is run for every combination of sides, with the product of the weights.
+scan is a last resort and is counted in `scans`. Changes are given as old rows (weight -1) and new
+rows (weight +1); a term is run for every combination of sides, with the product of the weights.
 
-A product of many tables would have as many terms as they have subsets: above TOGETHER_MAX leaves
-there are those of one table's leaves only, and a step that changes several tables is taken table by
-table (`Step.by_relation`).
+A product of many tables would have as many terms as they have subsets: above `TOGETHER_MAX` leaves
+there are only terms of one table's leaves, and a step that changes several tables is taken table by
+table (`DeltaStep.split_by_relation`).
 """
 
 from __future__ import annotations
@@ -36,8 +36,9 @@ from belvedere.views.prune import Pruned, prunes_of
 
 @dataclass(frozen=True, slots=True)
 class Term:
-    """`changed` are numbers of leaves; leaf k of the branch is the Changes leaf -(k + 1). `pruned`
-    says for which of them rows that come can be left out (`views.prune`)."""
+    """A summand of the delta. `changed` are numbers of leaves; leaf k of the branch is the Changes
+    leaf -(k + 1). `pruned` says for which of them inserted rows can be left out
+    (`views.prune`)."""
 
     branch: int
     changed: tuple[int, ...]
@@ -52,7 +53,7 @@ class Term:
 @dataclass(frozen=True, slots=True)
 class Wish:
     """An index that would save a scan: equality on these slots of a relation; with `ordered`, on
-    all but the last, whose order is wanted."""
+    all but the last, by which the entries must be ordered."""
 
     relation: int
     slots: tuple[int, ...]
@@ -60,10 +61,10 @@ class Wish:
 
 
 Equalities = dict[int, tuple[paths.OnePart | paths.IsNullPart, e.Expression]]
-"""What is known of slots of a relation, and the condition that says so."""
+"""By slot of a relation: the value it must equal, and the condition that says so."""
 
 TOGETHER_MAX = 3
-"""Leaves of a branch of which any may change in one term."""
+"""Up to so many leaves, a branch has a term for every set of them that may change together."""
 
 KEYS_LEAF = -1_000_000
 """The Changes leaf that holds touched keys."""
@@ -107,7 +108,7 @@ def _changed_together(branch: Branch) -> Iterator[tuple[int, ...]]:
 
 
 def whole_plans(branches: tuple[Branch, ...], fields: Fields, catalog: Catalog) -> list[n.Node]:
-    """A plan for all rows of each branch: what a backfill adds."""
+    """A plan for all rows of each branch: those that a backfill adds."""
     return [_Builder(branch, (), catalog).plan(fields) for branch in branches]
 
 
@@ -164,7 +165,7 @@ def _restricted_branch(
 
 
 class _Builder:
-    """Builds one term: joins leaf after leaf to what is there, changed ones first."""
+    """Builds the plan of one term: joins one leaf after the other, changed ones first."""
 
     def __init__(
         self,
@@ -183,7 +184,7 @@ class _Builder:
         self._columns = {id(c): frozenset(transform.columns_of(c)) for c in branch.conditions}
         self._facts = _facts_of(branch)
         self._users = _users_of(self._facts)
-        self._ranks: dict[int, tuple[int, int, int]] = {}  # as far as they still hold
+        self._ranks: dict[int, tuple[int, int, int]] = {}  # those that are still valid
         self._node: n.Node | None = None
         self._width = 0
         self.scans = 0
@@ -206,7 +207,7 @@ class _Builder:
     # -- joining ------------------------------------------------------------------------------
 
     def _join(self, node: n.Node, leaf: Leaf, access: paths.Access | None = None) -> None:
-        """Put a leaf beside the rows so far, and every condition that can be decided then."""
+        """Join a leaf to the plan so far, with every condition that can be evaluated then."""
         width = self._width
         self._width += len(node.fields)
         for at, column in enumerate(leaf.columns):
@@ -259,15 +260,15 @@ class _Builder:
             self.scans += 1
             if equal:
                 self.wishes.append(Wish(leaf.relation, tuple(sorted(equal))))
-        elif self._node is not None:  # the first one is scanned
-            # A key equals a key just where SQL says that the values are equal.
+        elif self._node is not None:  # the first leaf is scanned
+            # Encoded keys are equal exactly where SQL says that the values are equal.
             used = {id(part) for part in access.parts}
             implied = {id(condition) for part, condition in equal.values() if id(part) in used}
             self._open = [condition for condition in self._open if id(condition) not in implied]
         self._join(scan, leaf, access)
 
     def _rank(self, number: int) -> tuple[int, int, int]:
-        """How good it is to fetch this leaf next: by key, by index, connected, or not at all."""
+        """The preference for fetching this leaf next: by key, by index, connected, or neither."""
         leaf = self._branch.leaves[number]
         if leaf.constant is not None:
             return (0, 0, -number)
@@ -281,8 +282,8 @@ class _Builder:
         return known
 
     def _equalities(self, number: int) -> Equalities:
-        """Slots of a leaf that some condition sets equal to a value of the rows so far, or to
-        NULL."""
+        """Slots of a leaf that some condition sets equal to a value of the plan's rows so far, or
+        to NULL."""
         found: Equalities = {}
         known = self._place.keys()
         for fact in self._facts.get(number, ()):
@@ -312,8 +313,8 @@ class _Fact(NamedTuple):
 
 
 def _facts_of(branch: Branch) -> dict[int, list[_Fact]]:
-    """What conditions say of the slots of each leaf, by its number, in the order of the
-    conditions."""
+    """The equalities that conditions state for the slots of each leaf, by its number, in the order
+    of the conditions."""
     leaf_of = {
         column: number for number, leaf in enumerate(branch.leaves) for column in leaf.columns
     }
@@ -330,7 +331,7 @@ def _facts_of(branch: Branch) -> dict[int, list[_Fact]]:
 
 
 def _users_of(facts: dict[int, list[_Fact]]) -> dict[int, set[int]]:
-    """The numbers of the leaves of which more is known once a column is."""
+    """By column: the numbers of the leaves that have an equality with it."""
     found: dict[int, set[int]] = {}
     for number, known in facts.items():
         for fact in known:
@@ -350,7 +351,7 @@ def _settings(condition: e.Expression) -> Iterator[tuple[e.Column, e.Expression 
 
 
 def _sides(condition: e.Expression) -> Iterator[tuple[e.Expression, e.Expression]]:
-    """Both readings of an equality of values of one type."""
+    """An equality of values of one type, as (left, right) and as (right, left)."""
     match condition:
         case e.Call(function, (left, right), _) if function.name == "=" and left.type == right.type:
             yield left, right
@@ -358,7 +359,8 @@ def _sides(condition: e.Expression) -> Iterator[tuple[e.Expression, e.Expression
 
 
 def best_access(catalog: Catalog, relation: int, equal: Equalities) -> paths.Access | None:
-    """The key or index with the longest prefix of columns that are known; None without one."""
+    """The primary key or index with the longest prefix of columns whose values are known; None
+    without one."""
     table = catalog.table(relation)
     best = _access(None, "", table.primary_key, equal, unique=True)
     for index in catalog.indexes_of(relation):

@@ -1,4 +1,4 @@
-"""What one row adds to a view's state, as generated text: its group, and the amounts.
+"""Generated code of the state entry of one row: its group, and the amounts that it adds.
 
 SELECT customer, count(*), sum(total) ... GROUP BY customer
 (r0[0],), (1, 1, (0 if (t1 := r0[1]) is None else 1), (t1 or 0))
@@ -17,7 +17,7 @@ from belvedere.plan.functions.integers import SIGNS
 from belvedere.views.core import Expressions
 from belvedere.views.linear import Group, Linear
 
-ONE = "1"  # of a row, whatever is in it
+ONE = "1"  # the amount that every row adds, whatever its values
 
 
 def entry_text(
@@ -35,9 +35,9 @@ def entry_parts(
     columns: Expressions | None,
     certain: Collection[int] = (),
 ) -> tuple[str, list[str]]:
-    """Text of the stored columns, and of the amounts, some of them several at once with a star.
-    `columns` are what the group's expressions are over, given over the row that `texts` knows;
-    None: they are over that row itself. Columns of that row that are `certain` are never NULL."""
+    """Text of the stored columns, and of the amounts; a starred text is several of them. The
+    group's expressions are over `columns`, which are given over the row that `texts` knows; None:
+    they are over that row itself. Columns of that row that are `certain` are never NULL."""
     if group is None:
         assert columns is not None
         return tuple_source(map(texts.value, columns)), [ONE]
@@ -57,7 +57,7 @@ def entry_parts(
 
 
 def _is_certain(expression: e.Expression, certain: Collection[int]) -> bool:
-    """Whether it is never NULL: columns that are not, constants, and integer sums of such."""
+    """Whether it is never NULL: such columns, constants, and integer sums of these."""
     match expression:
         case e.Column():
             return expression.index in certain
@@ -83,7 +83,7 @@ def _amounts(
         return [ONE]
     if keep.form == "integers" and whole:
         return [ONE, f"({value} or 0)"]
-    held = source.temporary()  # Python warns of a constant that is asked whether it is None
+    held = source.temporary()  # Python warns of a comparison of a constant with None
     if keep.form == "count":
         return [f"(0 if ({held} := {value}) is None else 1)"]
     if keep.form == "integers":

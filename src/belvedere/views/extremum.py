@@ -2,10 +2,10 @@
 
 An index on (group columns, value) holds each group's values in order, so the smallest and the
 largest are one seek each, however large the group. NULL values stand at the end of a group and are
-left out.
+skipped.
 
-What is kept: the view's rows, and one index for each value. What a change costs: a seek for each
-extremum, before and after.
+State: the view's rows, and one index for each value. Cost of a change: a seek for each extremum,
+before and after.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from belvedere.views.tree import Recompute
 
 
 class Extremum(NamedTuple):
-    """An aggregate call: the column of the index's table that it is over, and which end."""
+    """An aggregate call: the column of the table that it is over, and whether it is MAX."""
 
     slot: int
     largest: bool
@@ -41,12 +41,12 @@ class Extrema(NamedTuple):
 
     @property
     def indexes(self) -> tuple[tuple[int, ...], ...]:
-        """The columns of the indexes it can be answered from."""
+        """The columns of the indexes that it can be answered from."""
         return tuple(dict.fromkeys((*self.groups, call.slot) for call in self.calls))
 
 
 def extrema_of(tree: Recompute) -> Extrema | None:
-    """What the tree asks for, if it is of this kind."""
+    """The tree as MIN and MAX by group over one table; None where it is anything else."""
     plan, branch = tree.plan, only_branch(tree.inputs[0].tree)
     if not isinstance(plan, n.Aggregate) or plan.grouping_sets is not None:
         return None
@@ -74,7 +74,7 @@ def _extremum(
 
 
 def serving_index(catalog: Catalog, relation: int, slots: tuple[int, ...]) -> Index | None:
-    """An index whose entries are in the order of these columns, each in its place."""
+    """A ready index whose entries are ordered by these columns, in this sequence."""
     for index in catalog.indexes_of(relation):
         plain = index.where is None and not index.unique
         ready = index.state is State.READY and index.maintenance is Maintenance.IMMEDIATE
@@ -110,7 +110,7 @@ class _End:
         self._value = index.layout.projector((width,))
 
     def group(self, reader: Reader, key: Row) -> Row | None:
-        """The group as some row of it has it; None when there is none."""
+        """The group's columns, as some row of the group has them; None when the group is empty."""
         entry = first(reader, *self._range(key))
         return None if entry is None else self._group(entry)
 

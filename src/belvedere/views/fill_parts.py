@@ -1,18 +1,19 @@
-"""A fill in parts: what of a view comes of some rows of one table, or of some partitions.
+"""Parts of a backfill: the rows of a view that some rows of one table, or some partitions, give.
 
-Every tree is made of parts that add up to it, each of which can be worked out a piece at a time:
+Every tree is a sum of parts, each of which can be computed a chunk at a time:
 
-    Core        each branch is linear in any one of its leaves: rows of that table, joined with all
-                rows of the others. The leaf is taken from which the others are reached best
-    Map, Union  the parts of what is below
-    Apply       the parts of its left input, each row by itself
-    Recompute   some partitions at a time. Which there are is not known before: the parts of its
-                inputs are walked for their keys first, which are written down in a list
-    Whole       is no sum of anything: it has no parts
+    core        each branch is linear in any one of its leaves: rows of that table, joined with all
+                rows of the others. The driving leaf is the one from which the others are reached
+                at least cost
+    map, union  the parts of their inputs
+    apply       the parts of its left input, each row by itself
+    recompute   some partitions at a time. Which partitions exist is not known before: the parts of
+                its inputs are scanned for their keys first, which are stored in a list
+    full        a full recompute is not a sum: it has no parts
 
-The *phases* of a fill are its parts, each list of keys filled before it is walked. How far a fill
-is, is then a phase and a place in what the phase walks, and both are written with what was added up
-so far.
+The *phases* of a backfill are its parts; each list of keys is completed before a phase walks it.
+The progress of a backfill is then a phase and a position in what the phase walks, and both are
+written together with the sums so far.
 """
 
 from __future__ import annotations
@@ -29,27 +30,27 @@ from belvedere.txn.border import Reader
 from belvedere.types import Row
 
 ROWS_TOGETHER = 50_000
-"""So many rows of a table, or keys of a list, are worked out at once."""
+"""So many rows of a table, or keys of a list, are processed at once."""
 
 ROWS_TOGETHER_MAX = 500_000
-"""The same where each time goes through all rows of another table."""
+"""The same for parts that scan another table each time."""
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """`rows` makes rows of a tree of what was walked: encoded rows of the table with the id
-    `driver`, or keys of a list, or nothing (None: the part is made at once). `name` tells it from
-    other ways to fill the same view."""
+    """`rows` computes a tree's rows from what was walked: encoded rows of the table with the id
+    `driver`, or keys of a list, or nothing (None: the part is computed at once). `name`
+    distinguishes it from other ways to backfill the same view."""
 
     driver: int | KeyList | None
     rows: Callable[[Reader, Sequence[Any]], Iterable[Row]]
     name: str
-    scans: bool = False  # each time goes through all rows of another table
-    dear: bool = False  # costs more in pieces than as a whole
+    scans: bool = False  # each chunk scans another table
+    dear: bool = False  # costs more in chunks than at once
 
     @property
     def together(self) -> int:
-        """How many rows or keys are worked out at once."""
+        """How many rows or keys are processed at once."""
         return ROWS_TOGETHER_MAX if self.scans else ROWS_TOGETHER
 
     def mapped(
@@ -60,7 +61,7 @@ class Part:
         scans: bool = False,
         dear: bool = False,
     ) -> Part:
-        """What a function makes of this part's rows."""
+        """This part with a function applied to its rows."""
         below = self.rows
         rows = lambda reader, walked: function(reader, list(below(reader, walked)))  # noqa: E731
         scans, dear = scans or self.scans, dear or self.dear
@@ -69,20 +70,20 @@ class Part:
 
 @runtime_checkable
 class Parted(Protocol):
-    """A source that can be filled in parts."""
+    """An operator that can be backfilled in parts."""
 
     def parts(self) -> list[Part] | None:
-        """What its whole is the sum of; None where it is no sum."""
+        """The parts whose sum its rows are; None where it is not a sum."""
 
 
 def parts_of(source: object) -> list[Part] | None:
-    """The parts of a source, if it has any."""
+    """The parts of an operator; None where it cannot be divided."""
     return source.parts() if isinstance(source, Parted) else None
 
 
 @dataclass(frozen=True)
 class KeyList:
-    """Keys of partitions, each once, as the rows of these parts have them."""
+    """A stored list of partition keys, each once, extracted from the rows of these parts."""
 
     fields: Fields
     feeders: tuple[tuple[Part, Callable[[Iterable[Row], Reader], list[Row]]], ...]
@@ -96,7 +97,7 @@ class KeyList:
         return RowLayout(tuple(Slot(field.type, None) for field in self.fields))
 
     def entry(self, key: Row) -> tuple[bytes, bytes]:
-        """As it is written down: keys that are equal are one entry."""
+        """The key as a stored (key, value) pair: equal keys are one entry."""
         return self._key.encode(key), self._layout.encode(key)
 
     def decode(self, value: bytes) -> Row:
@@ -105,8 +106,8 @@ class KeyList:
 
 @dataclass(frozen=True, slots=True)
 class Phase:
-    """A part that is walked: for the view, or (`keys` makes them of its rows) for a list, the
-    number of which is `into`. `walks` is the number of the list that it walks."""
+    """One walk over a part: for the view, or (`keys` extracts them from its rows) for a list with
+    the number `into`. `walks` is the number of the list that it walks."""
 
     part: Part
     keys: Callable[[Iterable[Row], Reader], list[Row]] | None = None
@@ -116,7 +117,7 @@ class Phase:
 
 
 def phases_of(parts: Sequence[Part]) -> list[Phase]:
-    """In the order in which they are walked."""
+    """The phases of a backfill, in the order in which they run."""
     found: list[Phase] = []
     lists = _Numbers()
     for part in parts:
@@ -134,7 +135,7 @@ class _Numbers:
 
 
 def _phases(part: Part, lists: _Numbers) -> Iterator[Phase]:
-    """The last one is of the part itself."""
+    """The phases of one part; the last one is of the part itself."""
     if not isinstance(part.driver, KeyList):
         yield Phase(part)
         return

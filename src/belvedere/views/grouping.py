@@ -1,4 +1,4 @@
-"""From the rows that come and go to what is added to a view's state: groups and amounts."""
+"""State entries: the groups and amounts that inserted and deleted rows add to a view's state."""
 
 from __future__ import annotations
 
@@ -28,8 +28,9 @@ def entries(entry_of: EntryOf | None, rows: Weighted) -> Iterator[tuple[Row, Amo
 
 
 def entry_function(catalog: Catalog, group: Group | None) -> EntryOf | None:
-    """What a row adds; None: itself, once. Expressions of a definition ask nothing of a run but the
-    row (`compile.require_deterministic`), so they are bound once, to a run of nothing."""
+    """A function from a row to its entry; None: the row itself, once. Expressions of a definition
+    depend on nothing but the row (`compile.require_deterministic`), so they are bound once, to a
+    run without a reader."""
     if group is None:
         return None
     source = Source()

@@ -1,4 +1,4 @@
-"""A normal plan (`views.normal`) to its tree (`views.tree`)."""
+"""The planner of delta trees: a normalized plan (`views.normal`) to its tree (`views.tree`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from belvedere.views.tree import Apply, Core, Input, Map, Recompute, Right, Tree
 
 
 def tree_of(node: n.Node) -> Tree:
-    """The tree of a normal plan (`views.normal`); Unsupported names what has no delta."""
+    """The tree of a normalized plan (`views.normal`); Unsupported names what has no delta."""
     try:
         return Core(branches_of(node), node)
     except Unsupported as not_linear:
@@ -79,7 +79,7 @@ def _join(node: n.Join) -> Apply:
 def _of_one_input(
     node: n.Aggregate | n.Window | n.Distinct | n.Limit | n.TopN,
 ) -> Recompute:
-    """Operators of one input, by what they partition it by."""
+    """The Recompute of an operator of one input, with the keys that partition this input."""
     below: n.Node = node.input
     keys: Expressions = ()
     passed: tuple[int, ...] = ()
@@ -107,14 +107,14 @@ def _of_one_input(
 
 
 def _total_limit(node: n.Limit) -> tuple[n.Limit, n.Node]:
-    """A LIMIT whose ties are broken, and what stands below its Sort."""
+    """A LIMIT that has a Sort, and the input of that Sort."""
     if not isinstance(node.input, n.Sort):
         raise refused("limit without order by", "any rows would do, so they would change at will")
     return node, node.input.input
 
 
 def _above_sort(node: n.Node) -> Callable[[tuple[n.Node, ...]], n.Node]:
-    """Rebuilds an operator that stands on a Sort, over what stands below the Sort."""
+    """How to rebuild an operator whose input is a Sort, over another input of that Sort."""
     (ordered,) = transform.inputs(node)
     assert isinstance(ordered, n.Sort)
     with_ties = isinstance(node, n.Limit) and node.with_ties

@@ -1,8 +1,7 @@
-"""Reading auxiliary views while others are maintained.
+"""Readers of auxiliary views, for the maintenance of other views.
 
-`Kept` says which auxiliary views a view has at hand; whoever finds none does without, by going
-through the rows. What is read is at a state: the reader's own, which shows auxiliary views as it
-shows indexes.
+`Kept` says which auxiliary views a view has; an operator without one scans rows instead. They are
+read at the state of the reader, which shows auxiliary views as it shows indexes.
 """
 
 from __future__ import annotations
@@ -26,11 +25,11 @@ from belvedere.views.source import Restricted
 from belvedere.views.tree import Tree
 
 _BATCH_ROWS = 32
-"""Few rows are wanted of most ranges."""
+"""Most ranges are read for few rows."""
 
 
 class Found(NamedTuple):
-    """What a view wants kept, and the auxiliary view that has it, perhaps with more."""
+    """A required auxiliary view, and the stored one that contains it, perhaps with more."""
 
     wanted: Auxiliary
     kept: Auxiliary
@@ -38,7 +37,7 @@ class Found(NamedTuple):
 
 
 class Kept:
-    """The auxiliary views of a view that are filled; and the view's own id."""
+    """The backfilled auxiliary views of a view; and the view's own id."""
 
     def __init__(self, catalog: Catalog, view: int, known: tuple[Found, ...] = ()) -> None:
         self._catalog = catalog
@@ -67,13 +66,13 @@ class Kept:
         return GroupsReader(self._catalog, found.id, found.kept, wanted)
 
     def restricted(self, tree: Tree, keys: Expressions) -> Restricted | None:
-        """Rows of the tree by keys, where these are kept."""
+        """A look-up of the tree's rows by keys in an auxiliary view; None without one."""
         found = self.rows(rows_by(tree, keys)) if keys and self._known else None
         return None if found is None else found.of_keys
 
 
 class RowsReader:
-    """Rows in the order of their keys."""
+    """Reads auxiliary rows in the order of their keys."""
 
     def __init__(self, catalog: Catalog, id_: int, kept: KeptRows, wanted: KeptRows) -> None:
         stored = compiled_view(catalog, id_)
@@ -112,8 +111,8 @@ class RowsReader:
         return found
 
     def end(self, reader: Reader, key: Row, *, largest: bool) -> object:
-        """The least or largest value of the last key, NULL left out, among the rows whose other
-        keys are these."""
+        """The least or largest non-NULL value of the last key among the rows whose other keys are
+        these."""
         start, end = self._key.not_null_range(key)
         assert end is not None
         for batch in reader.scan(start, end, reverse=largest, limit=1):
@@ -127,7 +126,7 @@ def stored_fields(kept: KeptRows) -> tuple[Field, ...]:
 
 
 class GroupsReader:
-    """Groups with the amounts that are wanted, in their order."""
+    """Reads auxiliary groups with the required amounts, in the order required."""
 
     def __init__(self, catalog: Catalog, id_: int, kept: KeptGroups, wanted: KeptGroups) -> None:
         stored = compiled_view(catalog, id_)
@@ -138,7 +137,7 @@ class GroupsReader:
         self._amounts = _picked(kept, at) if at != tuple(range(len(kept.calls))) else None
 
     def group(self, reader: Reader, key: Row) -> tuple[Row, Amounts] | None:
-        """The group with this key, as one of its rows has it, and its amounts."""
+        """The group with this key, in the representation of one of its rows, and its amounts."""
         state = reader.get(self._encode(key))
         if state is None:
             return None
@@ -149,7 +148,7 @@ class GroupsReader:
 
 
 def _picked(kept: KeptGroups, calls: tuple[int, ...]) -> tuple[int, ...]:
-    """Which amounts of a kept group are the row count and those of some of its calls."""
+    """The positions of the row count and of some calls' amounts in a stored group."""
     ends = list(accumulate((keep.width for keep in kept.group.keeps), initial=1))
     return (0, *(at for call in calls for at in range(ends[call], ends[call + 1])))
 

@@ -1,12 +1,12 @@
-"""Linear aggregates: what a view keeps of COUNT, SUM, AVG, variance and standard deviation, and how
-the value is read from it.
+"""Linear aggregates: the state that a view stores for COUNT, SUM, AVG, variance and standard
+deviation, and how the value is read from it.
 
 Each is a few integers that are added up with a sign, so deltas of any order and from any
 transaction give the same state: counts of rows, integer sums, NUMERIC(p, s) sums in units of the
-last digit, float sums in units of 2**-1074 (hence exact), and how many NaN and infinities went in.
+last digit, float sums in units of 2**-1074 (hence exact), and how many values are NaN or infinite.
 
-    SUM(price)   price numeric(12,2)   row with 9.90 comes   +1 value, +990, +0 NaN
-                                       row with 1.00 goes    -1 value, -100, -0 NaN
+    SUM(price)   price numeric(12,2)   row with 9.90 inserted   +1 value, +990, +0 NaN
+                                       row with 1.00 deleted    -1 value, -100, -0 NaN
 """
 
 from __future__ import annotations
@@ -35,8 +35,9 @@ FLOATS = (Kind.REAL, Kind.DOUBLE)
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """How one aggregate call is kept: `width` amounts; `amounts` of one value; `final` of the
-    sums. `form` names those that have generated code of their own (`views.entry`)."""
+    """The linear state of one aggregate call: `width` amounts; `amounts` gives those of one value;
+    `final` computes the aggregate from the sums. `form` names those that have generated code of
+    their own (`views.entry`)."""
 
     width: int
     amounts: Callable[[Any], Amounts]
@@ -46,7 +47,8 @@ class Linear:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """What is done with a core row: its group, and the argument of each aggregate (`keeps`)."""
+    """How rows are aggregated: the expressions of the group, the aggregate calls, and the linear
+    state of each call (`keeps`)."""
 
     groups: tuple[e.Expression, ...]
     calls: tuple[e.AggregateCall, ...]
@@ -54,7 +56,7 @@ class Group:
 
 
 def linear(call: e.AggregateCall) -> Linear | None:
-    """How to keep this call as linear state; None when it is not linear."""
+    """The linear state of this call; None when it is not linear."""
     if call.distinct or call.order_by:
         return None
     name = call.function.name
@@ -111,7 +113,7 @@ SPREADS = {
     "stddev_samp": (True, True),
     "stddev_pop": (False, True),
 }
-"""Of a sample or of all, and whether the root is taken."""
+"""Whether it is of a sample (or of the population), and whether the root is taken."""
 
 
 def _spread(argument: SqlType, result: SqlType, sample: bool, root: bool) -> Linear | None:
@@ -136,8 +138,8 @@ def _final(what: str, width: int, result: SqlType, python: Callable[..., Any]) -
 
 @lru_cache(maxsize=64)
 def exact(function: Function, argument: SqlType | None) -> Function:
-    """SUM and AVG of floats as a view has them: of the exact total, whatever the order of rows.
-    Other functions as they are."""
+    """SUM and AVG of floats as a view computes them: from the exact total, independent of the order
+    of rows. Other functions are returned unchanged."""
     if function.name not in ("sum", "avg") or argument is None or argument.kind not in FLOATS:
         return function
     narrow = function.name == "sum" and argument.kind is Kind.REAL

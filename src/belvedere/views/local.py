@@ -1,16 +1,17 @@
-"""Local view tables: entries beside the partition of the base table, combined on read.
+"""The partitioned layout of views (`placement = 'local'`): one entry for each partition of the base
+table, combined on read.
 
 Every entry has the number of the partition of its base row before its own columns, so that a change
-touches one partition only; a reader adds up the entries of all of them. Only what adds up can be
-kept like this, of one table: linear aggregates, and rows.
+touches one partition only; a reader adds up the entries of all partitions. Only additive state of
+one table can be stored like this: linear aggregates, and rows.
 
     SELECT city, count(*) FROM people GROUP BY city         people has 4 partitions
 
     state     (partition, city) | rows, count               up to 4 entries a city
     reading   sum of the amounts by city
 
-Over a materialized view, whose rows are partitioned by their own key, a group is in one place: such
-an aggregate is kept by its group alone (`compile_view`).
+Over a materialized view, whose rows are partitioned by their own key, a group is in one partition:
+such an aggregate is stored by its group only (`compile_view`).
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ PARTITION = Field("partition", INTEGER)
 
 
 def partitioned(catalog: Catalog, tree: Tree) -> Core:
-    """The tree with the partition of each row before its columns; Unsupported where its rows are of
-    more than one table."""
+    """The tree with the partition number of each row before its columns; Unsupported where its rows
+    are of more than one table."""
     if not isinstance(tree, Core):
         raise refused("placement = 'local'", "what is not linear does not add up over partitions")
     branches = tuple(_branch(catalog, branch) for branch in tree.branches)
@@ -71,7 +72,7 @@ def _branch(catalog: Catalog, branch: Branch) -> Branch:
 
 @dataclass(frozen=True)
 class PartitionOf:
-    """The partition of a row, from its primary key. Pickles: other processes ask it too."""
+    """The partition of a row, from its primary key. Pickles: other processes call it too."""
 
     columns: tuple[KeyColumn, ...]
     prefix: bytes

@@ -1,16 +1,16 @@
-"""A definition in fewer forms, meaning the same: what is left is what `views.tree` knows.
+"""Normalization of a view's plan: an equivalent plan of only those forms that `views.tree` knows.
 
-- a WITH query is put wherever it is read;
+- a WITH query is inlined wherever it is read;
 - GROUPING SETS, CUBE and ROLLUP are UNION ALL of one aggregate for each set;
 - UNION is DISTINCT over UNION ALL; DISTINCT is GROUP BY all columns;
-- a right join is a left join with the sides changed; a full join is a left join and the rows of
+- a right join is a left join with its sides exchanged; a full join is a left join and the rows of
   the right side that have no match;
 - `x NOT IN (..)` over values that may be NULL is anti joins: of the rows with an x those without a
   match, as long as no value is NULL; of those without an x all, as long as there are no values;
 - equalities between the two sides of a join are its keys;
 - sums of floats are exact;
-- sub-queries stand in Filter and Project only: what an Aggregate or Window is made of is projected
-  below it first.
+- sub-queries stand in Filter and Project only: an Aggregate or Window gets them as columns of a
+  projection below it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ def normalise(plan: n.Node) -> n.Node:
 # -- WITH ------------------------------------------------------------------------------------------
 
 Ctes = dict[int, tuple[n.Node, int]]
-"""Plans of CTEs, and how far inside they were defined."""
+"""Plans of CTEs, and the nesting level at which each was defined."""
 
 
 def _inlined(node: n.Node, ctes: Ctes, level: int) -> n.Node:
@@ -108,7 +108,7 @@ def _distinct(node: n.Node) -> n.Node:
 
 
 def _not_in(node: n.Filter) -> n.Node | None:
-    """A condition NOT IN of a sub-query that knows nothing of the rows around it, as joins."""
+    """A filter by NOT IN of an uncorrelated sub-query, as anti joins."""
     parts = transform.conjuncts(node.condition)
     for one in parts:
         if isinstance(one, e.QuantifiedSubquery) and _is_not_in(one):
@@ -142,7 +142,7 @@ def _null_aware(left: n.Node, value: e.Expression, right: n.Node) -> n.Node:
 
 
 def _by_set(node: n.Aggregate) -> n.Node:
-    """An aggregate for each grouping set, one after the other."""
+    """UNION ALL of one aggregate for each grouping set."""
     assert node.grouping_sets is not None
     parts = [_of_set(node, frozenset(one)) for one in node.grouping_sets]
     made = parts[0]
@@ -152,7 +152,7 @@ def _by_set(node: n.Aggregate) -> n.Node:
 
 
 def _of_set(node: n.Aggregate, chosen: frozenset[int]) -> n.Node:
-    """The rows of one grouping set, laid out as the whole aggregate's."""
+    """The rows of one grouping set, with the columns of the original aggregate."""
     groups, calls, width = sorted(chosen), len(node.aggregates), len(node.groups)
     fields = [node.fields[i] for i in groups] + list(node.fields[width : width + calls])
     keys = tuple(node.groups[i] for i in groups)
@@ -198,7 +198,7 @@ def _inner(node: n.Join) -> n.Node:
 
 
 def _swapped(node: n.Join) -> n.Node:
-    """A right join as a left join, its columns put back in order."""
+    """A right join as a left join, with its columns in the original order."""
     left, right = len(node.left.fields), len(node.right.fields)
     made = keyed(_turned(node, n.JoinKind.LEFT))
     columns = columns_of(made)
@@ -206,7 +206,7 @@ def _swapped(node: n.Join) -> n.Node:
 
 
 def _turned(node: n.Join, kind: n.JoinKind) -> n.Join:
-    """The join with its sides changed."""
+    """The join with its sides exchanged."""
     left, right = len(node.left.fields), len(node.right.fields)
 
     def moved(column: e.Column) -> e.Expression:
@@ -253,7 +253,8 @@ def _back(column: e.Column, width: int) -> e.Column:
 
 
 def equal_sides(condition: e.Expression) -> list[tuple[e.Expression, e.Expression]]:
-    """Both readings of an equality of values of one kind, without sub-queries."""
+    """An equality of values of one kind, without sub-queries, as (left, right) and as (right,
+    left); nothing for other conditions."""
     match condition:
         case e.Call(function, (left, right), _) if function.name == "=":
             plain = not transform.has_subplan(left) and not transform.has_subplan(right)
@@ -264,8 +265,8 @@ def equal_sides(condition: e.Expression) -> list[tuple[e.Expression, e.Expressio
 
 
 def comparable(left: e.Expression, right: e.Expression) -> tuple[e.Expression, e.Expression]:
-    """The two sides of an equality as keys. Values of another scale or length may have no place in
-    the keys of an index, so that then neither side is a bare column that an index could find."""
+    """The two sides of an equality as keys. A value of another scale or length may have no encoding
+    in the keys of an index, so then neither side is a bare column that an index could serve."""
     if left.type == right.type:
         return left, right
     return e.Coalesce((left,), left.type), e.Coalesce((right,), right.type)
@@ -275,7 +276,7 @@ def comparable(left: e.Expression, right: e.Expression) -> tuple[e.Expression, e
 
 
 def _without_subqueries(node: n.Aggregate | n.Window | n.Distinct) -> n.Node:
-    """Expressions with sub-queries become columns of the input."""
+    """The node with its expressions that have sub-queries as columns of its input."""
     added: list[e.Expression] = []
     width = len(node.input.fields)
 

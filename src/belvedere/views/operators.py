@@ -1,4 +1,4 @@
-"""The sources of a tree's linear parts: Core, Map and Union."""
+"""The delta operators of a tree's linear nodes: core, map and union."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ from belvedere.views.tree import Core, Map
 
 
 class Sides(NamedTuple):
-    """Rows of a leaf: old ones, new ones, and those of the new ones that had an old one."""
+    """The changed rows of a leaf: old ones, new ones, and the new ones of updates."""
 
     removed: list[Row]
     added: list[Row]
@@ -59,7 +59,7 @@ _Relevant = tuple[dict[int, SidesOf], list[tuple[Term, Rows]]]
 
 @dataclass(frozen=True, slots=True)
 class _Branch:
-    """Its leaves (relation, sides) by number, and its terms."""
+    """A branch's leaves (relation, extractor of its changes) by number, and its terms."""
 
     leaves: dict[int, tuple[int, SidesOf]]
     terms: list[Term]
@@ -70,8 +70,8 @@ class _Branch:
 
 
 class CoreSource:
-    """Runs the terms of a core's delta plan over old and new rows. Plans are made when they are
-    first needed: a catalog change makes sources of which most see no change."""
+    """Runs the terms of a core's delta plan over old and new rows. Plans are compiled when they are
+    first needed: a catalog change creates operators most of which see no change."""
 
     def __init__(self, catalog: Catalog, tree: Core) -> None:
         self._catalog = catalog
@@ -119,14 +119,14 @@ class CoreSource:
                 yield from _term_rows(term, rows, given, step.before)
 
     def _too_many(self, relations: frozenset[int]) -> bool:
-        """Whether several tables change of a branch that has no terms for that."""
+        """Whether several tables of a branch change that has no terms for that."""
         return any(
             len(branch.leaves) > TOGETHER_MAX and len(branch.relations & relations) > 1
             for branch in self._branches
         )
 
     def _relevant(self, relations: frozenset[int]) -> list[_Relevant]:
-        """Of each branch the leaves and terms that changes of these relations have a part in."""
+        """Of each branch the leaves and terms that changes of these relations affect."""
         found = self._by_relations.get(relations)
         if found is None:
             found = []
@@ -149,7 +149,8 @@ class CoreSource:
         return [self._part(number) for number in range(len(self._branches))]
 
     def _part(self, number: int) -> Part:
-        """A branch by the rows of the leaf from which its others are reached best."""
+        """A branch, driven by the rows of the leaf from which its others are reached at least
+        cost."""
         terms = [term for term in self._branches[number].terms if len(term.changed) == 1]
         if not terms:
             constant = self._whole[number]
@@ -188,7 +189,7 @@ class CoreSource:
 
 
 def _whole_keys(plan: n.Node) -> int:
-    """How many rows a plan finds by their whole keys."""
+    """How many joins of a plan are look-ups by a complete unique key."""
     joins = [node for node in transform.walk(plan) if isinstance(node, n.Join)]
     return sum(join.lookup is not None and join.lookup.access.whole for join in joins)
 
@@ -218,7 +219,7 @@ def _term_rows(term: Term, rows: Rows, sides: dict[int, Sides], before: Reader) 
 
 
 def _sides_of(catalog: Catalog, one: Leaf) -> SidesOf:
-    """The rows of the changes as a leaf sees them, as far as it sees a difference."""
+    """A function that projects changes to a leaf's columns and drops those that are equal there."""
     relation = one.relation
     project = compiled_table(catalog, relation).layout.projector(one.slots)
     disguised = any(python_equal_may_differ(field.type) for field in one.fields)
@@ -244,7 +245,7 @@ def _sides_of(catalog: Catalog, one: Leaf) -> SidesOf:
 
 
 class MapSource:
-    """A selection or projection of another source's rows."""
+    """A selection or projection of another operator's rows."""
 
     def __init__(self, catalog: Catalog, tree: Map, below: Source) -> None:
         self._input = below
@@ -310,6 +311,6 @@ class UnionSource:
 
 
 def only_columns(keys: Expressions) -> list[int] | None:
-    """The column each key is, when all are columns."""
+    """The index of each key's column; None unless all keys are columns."""
     found = [key.index for key in keys if isinstance(key, e.Column)]
     return found if len(found) == len(keys) else None

@@ -1,4 +1,4 @@
-"""What every commit asks beside views: indexes and foreign keys."""
+"""The participants of a commit other than views: indexes and foreign keys."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from belvedere.views.rekey import CompileExpression, index_participants
 def participants(
     catalog: Catalog, relations: frozenset[int], compile_expression: CompileExpression
 ) -> tuple[Participant, ...]:
-    """What has a say in a commit that changes these relations, kept per catalog."""
+    """The participants of a commit that changes these relations, cached per catalog."""
     memo_key = ("participants", relations)
     found = catalog.memo.get(memo_key)
     if found is None:

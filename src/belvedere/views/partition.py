@@ -1,6 +1,6 @@
-"""Operators maintained by partition: the touched keys are done again, before and after.
+"""The delta operator of Recompute: it recomputes the touched partitions, before and after.
 
-What is kept: nothing. What a change costs: the rows of the keys it touches, read at both states.
+State: none. Cost of a change: the rows of the keys it touches, read at both states.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INPUT = -3_000_000
 
 
 class RecomputeSource:
-    """The operator's rows over the touched keys now, less the same before."""
+    """The delta is the operator's rows over the touched keys after the step, minus those before."""
 
     reads_state = True
 
@@ -64,7 +64,7 @@ class RecomputeSource:
             yield from self._redone(touched, step.before, step.after)
 
     def of_touched(self, keys: list[Row], before: Reader, after: Reader) -> Weighted:
-        """What these keys change by between two states, each once however often it is given."""
+        """The delta of these keys between two states, each key once however often it is given."""
         canonical = self._keys[0].canonical
         yield from self._redone(list({canonical(key): key for key in keys}.values()), before, after)
 
@@ -78,7 +78,7 @@ class RecomputeSource:
         return self._run(reader, [list(source.whole(reader)) for source in self._inputs])
 
     def parts(self) -> list[Part] | None:
-        """Some partitions at a time; where there is but one, at once."""
+        """Some partitions at a time; a single partition at once."""
         name = f"partitions by {len(self._tree.inputs[0].keys)}"
         if not self._tree.inputs[0].keys:
             return [Part(None, lambda reader, _: self._of_keys(reader, [()]), name, scans=True)]
@@ -96,7 +96,7 @@ class RecomputeSource:
         return [Part(listed, of, name, scans=self._scans, dear=True)]
 
     def restricted(self, keys: Expressions) -> Restricted:
-        """By the inputs' keys, where the wanted keys are just these."""
+        """By the inputs' keys, where the wanted keys are exactly these."""
         columns, passed = only_columns(keys), self._tree.passed
         if not keys and not passed and not self._tree.inputs[0].keys:
             return lambda reader, wanted: self._of_keys(reader, [()])
@@ -111,7 +111,7 @@ class RecomputeSource:
         return rows
 
     def _narrowed(self, keys: Expressions, columns: list[int] | None) -> Restricted:
-        """By those of the keys that partition the input; else by going through everything."""
+        """By those of the keys that partition the input; otherwise by a full scan."""
         passed = self._tree.passed
         shared = [c for c in dict.fromkeys(columns or ()) if c in passed]
         if not shared:
@@ -156,7 +156,7 @@ class RecomputeSource:
 
 
 def _extrema_reader(catalog: Catalog, tree: Recompute) -> ExtremaReader | None:
-    """The short way for MIN and MAX, when the indexes for it are there."""
+    """The reader of MIN and MAX from indexes, where these exist."""
     wanted = extrema_of(tree)
     if wanted is None:
         return None

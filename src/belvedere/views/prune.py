@@ -1,16 +1,16 @@
-"""Which delta terms enforced foreign keys make empty.
+"""Pruning of delta terms: enforced foreign keys make some of them empty.
 
-Before a parent row is there no child can refer to it, so a row that comes into the parent's table
-(comes, not changes) joins none of the old rows of the child's:
+No child row can refer to a parent row that does not exist yet, so a row inserted into the parent's
+table (inserted, not updated) joins none of the old rows of the child's:
 
     orders o JOIN customers c ON o.customer = c.id      orders.customer REFERENCES customers
 
-an inserted customer has nothing to do with `dcustomers x orders`; only orders inserted beside it,
-in the same transaction, can match it, and those have a term of their own.
+an inserted customer adds nothing to `dcustomers x orders`; only orders inserted in the same
+transaction can match it, and those have a term of their own.
 
-It holds in the commit section, where the state before obeys the constraints of the catalog. A
-stretch of the log may begin before the constraint was there, and a transaction may put the child
-first and look, so nothing is pruned then (`Step.prunes`).
+This holds in the commit section, where the state before obeys the constraints of the catalog. A
+range of the log may begin before the constraint existed, and a transaction may insert the child
+first and read the view, so nothing is pruned then (`DeltaStep`).
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from belvedere.views.core import Branch, Leaf
 
 
 class Pruned(NamedTuple):
-    """Rows that come into leaf `parent` join no old row of leaf `child`."""
+    """Rows inserted into leaf `parent` join no old row of leaf `child`."""
 
     parent: int
     child: int

@@ -1,14 +1,14 @@
-"""The short way of one changed row: a generated function in place of a plan.
+"""Look-up chains: generated functions that compute a core's delta without a plan.
 
-A single-row commit is what most writes are, and what a plan does before its first row (a run, a
-generator for each operator) costs more than the row. Where a core's term only goes from the changed
-row to other rows by their whole primary key, it is straight-line code:
+Most writes are single-row commits, and the set-up of a plan (a run, a generator for each operator)
+costs more than its row. Where a core's term only looks up other rows by their complete primary key,
+starting at the changed row, it is straight-line code:
 
-    project the row, test it, get its partner by key, test both, make the group and the amounts
+    project the row, test it, get its partner by key, test both, compute the group and the amounts
 
-A key without a partner ends there: nothing else is read. Everything else (index ranges, self-joins,
-several changes at once, operators above) goes through the plans of `views.operators`, which give
-the same rows.
+A key without a partner ends the chain: nothing else is read. Everything else (index ranges,
+self-joins, several changes at once, operators above) is computed by the plans of
+`views.operators`, which give the same rows.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ REMEMBERED_MAX = 50_000
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """A row fetched by its whole key (None: the changed row), and what must hold then."""
+    """A row fetched by its complete primary key (None: the changed row), and the condition that
+    must hold then."""
 
     scan: n.Scan | None
     parts: tuple[paths.Part, ...]
@@ -56,10 +57,10 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class Leg:
-    """What changed rows of one leaf add: `come` adds up rows that came, `gone` those that went. A
-    row goes by `steps` to `columns` over the rows of all of them. `sole`: these hold the row's
-    primary key, so that no other row adds the same. Columns of the row that are `certain` are never
-    NULL."""
+    """What changed rows of one leaf add: `come` adds up inserted rows, `gone` deleted ones. From a
+    row, `steps` fetch its partners, and `columns` are expressions over the rows of all steps.
+    `sole`: the output contains the primary key, so each base row owns its state row. Columns of the
+    row that are `certain` are never NULL."""
 
     project: Callable[[bytes], Row]
     layout: RowLayout
@@ -74,8 +75,8 @@ class Leg:
 
 
 class Remembered(dict[bytes, bytes | None]):
-    """What a reader said of keys: partners of many rows are read once each, up to so many of them
-    at a time. Its `__getitem__` is a Get."""
+    """A cache of a reader's values by key: a partner of many rows is read once. It is emptied when
+    it is full. Its `__getitem__` is a Get."""
 
     def __init__(self, get: Get) -> None:
         super().__init__()
@@ -89,7 +90,7 @@ class Remembered(dict[bytes, bytes | None]):
 
 
 class Quick:
-    """The legs of a tree. `legs` are those of each table, by the prefix of its keys."""
+    """The look-up chains of a tree. `legs` are those of each table, by the prefix of its keys."""
 
     def __init__(self, catalog: Catalog, tree: Tree, group: Group | None) -> None:
         self._catalog = catalog
@@ -112,8 +113,8 @@ class Quick:
 
     @property
     def driving(self) -> int | None:
-        """The table whose rows, each by itself, make all rows of the view: it has a leg in every
-        branch. None where it takes more."""
+        """The table whose rows, each by itself, give all rows of the view: it has a chain in every
+        branch. None without one."""
         if not self._branches:
             return None
         everywhere = frozenset.intersection(*self._branches)
@@ -121,11 +122,11 @@ class Quick:
         return int.from_bytes(found[0][1:]) if found else None
 
     def covers(self, changes: Sequence[RowChange]) -> bool:
-        """Whether every change can go by its leg: in no branch two tables change together."""
+        """Whether a chain covers every change: in no branch two tables change together."""
         return self._whole and self.covers_tables(frozenset([c[0][:PREFIX] for c in changes]))
 
     def covers_tables(self, changed: frozenset[bytes]) -> bool:
-        """The same of changes of tables, by their prefixes."""
+        """The same for a set of changed tables, by their key prefixes."""
         if not self._whole:
             return False
         found = self._known.get(changed)
@@ -139,7 +140,7 @@ class Quick:
 
 
 def _legs(catalog: Catalog, tree: Core, group: Group | None) -> dict[bytes, tuple[Leg, ...]]:
-    """By table; a table one of whose leaves has no leg has none at all."""
+    """The chains by table; a table with a leaf that has no chain has none at all."""
     found: dict[int, list[Leg] | None] = {}
     only = len(tree.branches) == 1
     single = [t for t in terms_of(tree.branches, tree.plan.fields, catalog)[0] if _single(tree, t)]
@@ -158,14 +159,14 @@ def _legs(catalog: Catalog, tree: Core, group: Group | None) -> dict[bytes, tupl
 
 
 def _single(tree: Core, term: Term) -> bool:
-    """Whether a change of the term's table is a change of no other leaf of the branch."""
+    """Whether the term's table has a single leaf in the branch, and it is the only changed one."""
     relations = [leaf.relation for leaf in tree.branches[term.branch].leaves if not leaf.constant]
     changed = tree.branches[term.branch].leaves[term.changed[0]]
     return len(term.changed) == 1 and relations.count(changed.relation) == 1
 
 
 def _leg(catalog: Catalog, leaf: Leaf, plan: n.Node, group: Group | None, only: bool) -> Leg | None:
-    """`only`: nothing but this branch adds to the view."""
+    """The chain of a leaf; None where its plan is not one. `only`: the view has no other branch."""
     chain = _chain(plan.input) if isinstance(plan, n.Project) else None
     if chain is None or not isinstance(plan, n.Project):
         return None
@@ -184,7 +185,7 @@ def _leg(catalog: Catalog, leaf: Leaf, plan: n.Node, group: Group | None, only: 
 
 
 def _is_of(expression: e.Expression, leaf: Leaf) -> TypeGuard[e.Column]:
-    """Whether it is a column of the changed row, which is the first of a leg."""
+    """Whether it is a column of the changed row, which is the first of a chain."""
     return isinstance(expression, e.Column) and expression.index < len(leaf.slots)
 
 
@@ -217,7 +218,7 @@ def _adders(
     group: Group | None,
     certain: frozenset[int],
 ) -> tuple[AddRows, AddRows]:
-    """The generated functions of a leg: rows that came, rows that went."""
+    """The generated functions of a chain: for inserted rows, for deleted rows."""
     source = Source()
     texts = step_texts(source, catalog, chain, "r")
     lines: list[str] = []
@@ -239,7 +240,7 @@ def _adders(
 
 
 def step_texts(source: Source, catalog: Catalog, steps: Sequence[Step], letter: str) -> Texts:
-    """Expressions over the rows of all steps, row i of which is called by the letter and i."""
+    """A writer of expressions over the rows of all steps; row i is named by the letter and i."""
     starts = [sum(step.width for step in steps[:i]) for i in range(len(steps))]
 
     def column(index: int) -> str:
@@ -250,7 +251,7 @@ def step_texts(source: Source, catalog: Catalog, steps: Sequence[Step], letter: 
 
 
 def _fetch(catalog: Catalog, source: Source, texts: Texts, step: Step, number: int) -> list[str]:
-    """Lines that get the row of a step by its key; without a value or a row there is nothing."""
+    """Lines that get the row of a step by its key; a NULL in the key or no row ends the chain."""
     assert step.scan is not None
     table = compiled_table(catalog, step.scan.relation)
     encode = source.constant(table.key.encode, "encode")

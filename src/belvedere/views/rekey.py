@@ -1,8 +1,8 @@
-"""The re-key operator: an index is a projection of its table under another key.
+"""Maintenance of index entries: an index is a projection of its table under another key.
 
-State kept: one entry per row (per row that satisfies the index's condition). A change costs one
-delete and one put at most, and nothing when no indexed column changed. A unique index also reads
-the one entry that the new key would collide with, at p-1, in the commit section.
+State: one entry per row (per row that satisfies the index's condition). A change costs one delete
+and one put at most, and nothing when no indexed column changed. A unique index also reads the one
+entry that the new key would collide with, at p-1, in the commit section.
 
     change   (7, 'ann') -> (7, 'bob')      of people(id, name), index on name
     writes   delete ('ann', 7)   put ('bob', 7)
@@ -29,7 +29,7 @@ CompileExpression = Callable[[Catalog, Table, str], Evaluate]
 
 
 def no_expressions(catalog: Catalog, table: Table, text: str) -> Evaluate:
-    """Stands in where nothing can compile SQL expressions."""
+    """The compiler of index expressions where the SQL part is absent: refuses them."""
     raise Unsupported("index expression without the SQL part", expression=text)
 
 
@@ -47,7 +47,7 @@ def index_participants(
 
 
 class RekeyParticipant:
-    checks = False  # uniqueness is seen to in `writes`
+    checks = False  # `writes` checks uniqueness
 
     def __init__(
         self, catalog: Catalog, index: Index, compile_expression: CompileExpression
@@ -74,7 +74,7 @@ class RekeyParticipant:
             self._project = self._table.layout.projector((*slots, *self._rest))
 
     def locks(self, changes: Sequence[RowChange], reader: Reader) -> Iterable[LockRequest]:
-        """Claims of unique values, for commits that have no section to check them in."""
+        """Claims of unique values, for protocols without a commit section to check them in."""
         if not self._index.index.unique:
             return
         for change in changes:
@@ -93,7 +93,7 @@ class RekeyParticipant:
         return None if None in parts else entry[0]
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        """Uniqueness was seen to in `writes`."""
+        """Nothing: `writes` has checked uniqueness."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         removed: set[bytes] = set()
@@ -152,7 +152,7 @@ class RekeyParticipant:
         if value is None:
             return None
         if self._project is not None:
-            stored = self._project(value)  # columns alone: no other one is decoded
+            stored = self._project(value)  # only the index's columns are decoded
         else:
             row = self._table.decode(value)
             if self._where is not None and self._where(row) is not True:

@@ -8,7 +8,7 @@ from belvedere.catalog.view_options import Schedule
 
 
 def group_for(edit: Edit, schedule: Schedule) -> int:
-    """The maintenance group of this schedule: that of another view, or a new one."""
+    """The maintenance group of this schedule: that of another view with the same, or a new one."""
     for view in edit.catalog.views:
         if view.maintenance is Maintenance.DEFERRED and view.group:
             if view.options.schedule == schedule:

@@ -1,4 +1,4 @@
-"""One seek in place of a plan: whether a table has any row with a key."""
+"""Existence checks by one seek: whether a table has any row with a key."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Exists = Callable[[Reader, Row], bool]
 
 
 def only_branch(tree: Tree) -> Branch | None:
-    """The branch of a core that is just a table: all its rows, some of its columns."""
+    """The branch of a core that is a plain table: all its rows, some of its columns."""
     if not isinstance(tree, Core) or len(tree.branches) != 1:
         return None
     (branch,) = tree.branches
@@ -35,7 +35,7 @@ def slot_of(branch: Branch, expression: e.Expression) -> int | None:
 
 
 def seeker(catalog: Catalog, tree: Tree, keys: Expressions) -> Exists | None:
-    """How to see, by one seek, whether the tree has a row with these keys; None: it cannot be."""
+    """A check by one seek whether the tree has a row with these keys; None: not possible."""
     branch = only_branch(tree)
     if branch is not None and not keys:
         table = compiled_table(catalog, branch.leaves[0].relation)
@@ -51,7 +51,7 @@ def seeker(catalog: Catalog, tree: Tree, keys: Expressions) -> Exists | None:
 
 
 def _orders(catalog: Catalog, relation: int) -> list[tuple[KeyCodec, tuple[int | None, ...]]]:
-    """The orders in which a table's rows are kept: its key, and its plain indexes."""
+    """The orders in which a table's rows are stored: its primary key, and its plain indexes."""
     table = compiled_table(catalog, relation)
     found: list[tuple[KeyCodec, tuple[int | None, ...]]] = [(table.key, table.table.primary_key)]
     for index in catalog.indexes_of(relation):

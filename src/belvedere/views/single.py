@@ -1,19 +1,21 @@
-"""One changed row, straight to the rows of a view's state: generated for each leg.
+"""The single-row fast path of maintenance: a generated function from one changed row to a view's
+state.
 
-A commit of one row is what most writes are, so everything about it that does not depend on the row
-is done once, here: the codecs of rows, keys and groups, the partners, the conditions and the
-amounts of both sides of an update become one straight-line function over bytes.
+Most writes are commits of one row, so everything about it that does not depend on the row is done
+once, here: the codecs of rows, keys and groups, the partners, the conditions and the amounts of
+both sides of an update become one straight-line function over bytes, generated for each look-up
+chain.
 
     UPDATE of one row, SELECT g, count(*), sum(v) ... GROUP BY g
 
-    a0_0, a0_1, b0_0, b0_1 = slots of old and new  the columns the view uses; the same: done
-    ag, am3 = (a0_0,), a0_1                        what the old row added, but for 1 each
+    a0_0, a0_1, b0_0, b0_1 = slots of old and new  the columns the view uses; all equal: return
+    ag, am3 = (a0_0,), a0_1                        what the old row added, without constant 1s
     bg, bm3 = (b0_0,), b0_1                        what the new one adds
     ag == bg: one addition of bm3 - am3            else both
 
-It gives what the generic way gives (`Maintainer.writes` through sums). A partner with the same key
-is read once for both sides; a payload is made for a row of the state that is new, and only then; a
-row that holds the key of the changed one is not read at all.
+The result is that of the generic path (`Maintainer.writes` through sums). A partner with the same
+key is read once for both sides; a payload is encoded only for a new row of the state; a state row
+that contains the key of the changed row is not read at all.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from belvedere.views.source import nothing_run
 
 
 def single_function(catalog: Catalog, leg: Leg, group: Group | None, stored: CompiledView) -> Alone:
-    """What a change of one row of the leg's table, all by itself, does to the stored rows."""
+    """The function that applies a change of a single row of the chain's table to the state."""
     source = Source()
     columns = {side: [f"{side}0_{i}" for i in range(len(leg.slots))] for side in "ab"}
     went = leg.layout.inlined(leg.slots, "old", columns["a"], source.constant)
@@ -61,8 +63,8 @@ def single_function(catalog: Catalog, leg: Leg, group: Group | None, stored: Com
 
 
 def _side(catalog: Catalog, source: Source, leg: Leg, group: Group | None, side: str) -> list[str]:
-    """Lines that set the group and the amounts of one side, a (went) or b (came); where it adds
-    nothing they are left without them."""
+    """Lines that set the group and the amounts of one side, a (old row) or b (new row); where the
+    side adds nothing they stay unset."""
     texts = _texts(catalog, source, leg, side)
     first = texts.row
     lines: list[str] = []
@@ -79,7 +81,8 @@ def _side(catalog: Catalog, source: Source, leg: Leg, group: Group | None, side:
 
 
 def _texts(catalog: Catalog, source: Source, leg: Leg, side: str) -> Texts:
-    """Expressions over the columns of the changed row, by name, and over the rows of the steps."""
+    """A writer of expressions over the columns of the changed row, by name, and over the rows of
+    the steps."""
     texts = step_texts(source, catalog, leg.steps, side)
     columns, of_steps = [f"{side}0_{i}" for i in range(len(leg.slots))], texts.column
     texts.column = lambda index: columns[index] if index < len(columns) else of_steps(index)
@@ -88,7 +91,7 @@ def _texts(catalog: Catalog, source: Source, leg: Leg, side: str) -> Texts:
 
 
 def _amounts(amounts: list[str], side: str) -> list[str]:
-    """Lines that set the amounts of a side: each by its own name, but for those of every row."""
+    """Lines that set the amounts of a side: each by its own name, without the constant ones."""
     if any(text.startswith("*") for text in amounts):
         return [f"{side}a = {tuple_source(amounts)}"]
     return [f"{side}m{i} = {text}" for i, text in enumerate(amounts) if text != ONE]
@@ -97,7 +100,7 @@ def _amounts(amounts: list[str], side: str) -> list[str]:
 class _Names(NamedTuple):
     """How generated code names the amounts of both sides."""
 
-    unpacked: dict[str, list[str]]  # by side, what makes single names of a tuple, if it is one
+    unpacked: dict[str, list[str]]  # by side, lines that unpack a tuple, if there is one
     names: dict[str, list[str]]
 
     def given(self, side: str) -> str:
@@ -120,7 +123,7 @@ def _names(source: Source, leg: Leg, group: Group | None, catalog: Catalog, widt
 def _fetch(
     catalog: Catalog, source: Source, texts: Texts, step: Step, number: int, side: str
 ) -> list[str]:
-    """Lines that get a partner by its key, or take the one that the other side found by it."""
+    """Lines that get a partner by its key, or reuse the one that the other side found by it."""
     assert step.scan is not None
     table = compiled_table(catalog, step.scan.relation)
     encode = source.constant(table.key.encode, "encode")
@@ -140,8 +143,8 @@ def _fetch(
 
 
 def _replaced(source: Source, stored: CompiledView, names: _Names) -> list[str]:
-    """Lines for a row of the state that one row of the table makes and no other: it is there once
-    or not at all, so that it is written without a look at it."""
+    """Lines for a state row that belongs to one row of the table: it exists once or not at all, so
+    it is written without being read."""
     encode_row = source.constant(stored.payload.encode, "encode_row")
     add = source.constant(accumulator.adder(stored.view.amounts), "add")
     return [
@@ -156,8 +159,8 @@ def _replaced(source: Source, stored: CompiledView, names: _Names) -> list[str]:
 
 
 def _additions(source: Source, stored: CompiledView, names: _Names) -> list[str]:
-    """Lines that add what went and what came: of one row of the state it is one addition, so that
-    the row is not gone in between."""
+    """Lines that subtract the old row's amounts and add the new row's: to one state row it is one
+    addition, so that the state row is not deleted in between."""
     key_went, key_came = (stored.key.inlined(group, source.constant) for group in ("ag", "bg"))
     came = _add(source, stored, "bg", names.given("b"))
     minus = "(" + ", ".join(f"-{name}" for name in names.names["a"]) + ",)"

@@ -1,9 +1,9 @@
-"""Running a tree: the weighted rows by which it changed in one step, and its rows at a state.
+"""Delta operators: a tree's weighted row changes in one step, and its rows at a state.
 
-A step is a set of changes with the state before and after them. Every source gives the rows that
-came (positive weight) and went (negative weight); the same row may be given several times, and what
-cancels is for the consumer to add up. A source also gives its rows with certain keys at a state:
-that is how operators above it look at what did not change.
+A step is a set of changes with the state before and after them. Every operator gives the inserted
+rows (positive weight) and the deleted ones (negative weight); the same row may be given several
+times, and the consumer adds up the weights. An operator also gives its rows with some keys at a
+state: operators above it read the unchanged rows by that.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ ENVIRONMENT = Environment(_EPOCH, _EPOCH, lambda: _EPOCH, random.Random(0))
 
 Weighted = Iterator[tuple[Row, int]]
 Restricted = Callable[[Reader, list[Row]], Iterable[Row]]
-"""Rows at a state whose keys are among these, made as they are asked for. Keys are given once each;
-a NULL finds NULLs."""
+"""A look-up of the rows at a state whose keys are among these, computed lazily. Keys are given once
+each; a NULL finds NULLs."""
 
 
 class Step:
-    """Changes, the state before them, and (made when asked for) the state after them."""
+    """Changes, the state before them, and the state after them, which is computed on demand."""
 
     def __init__(
         self,
@@ -64,7 +64,7 @@ class Step:
         return self._after
 
     def by_relation(self) -> Iterator[Step]:
-        """The same changes, one table after the other, each on what those before it left."""
+        """The same changes, one table after the other, each on the state after the previous one."""
         before = self.before
         for relation in sorted(self.relations):
             mine = [change for change in self.changes if change.relation == relation]
@@ -74,10 +74,10 @@ class Step:
 
 
 class Derived:
-    """The rows of indexes and auxiliary views that one step changes. Those of an auxiliary view are
-    worked out once, however many others stand on it: without that, each one more in a chain of
-    them would double the work. `sums` holds what each view is changed by, beside the view's
-    maintainer."""
+    """A cache of the rows of indexes and auxiliary views that one step changes. Those of an
+    auxiliary view are computed once, however many others depend on it: without that, each further
+    one in a chain of them would double the work. `sums` holds, by view, the view's maintainer and
+    the amounts that the step adds."""
 
     def __init__(self, changes: Sequence[RowChange], before: Reader) -> None:
         self.changes = changes
@@ -87,7 +87,7 @@ class Derived:
         self._known: dict[int, tuple[Participant, list[Write]]] = {}
 
     def state(self, indexes: ParticipantsFor) -> Reader:
-        """Tables, and what these derive from them, after the step."""
+        """The tables and the rows that these participants derive from them, after the step."""
         before = self.before
         overlay: dict[bytes, bytes | None] = {change.key: change.new for change in self.changes}
         for participant in indexes(before.catalog, self._relations):
@@ -108,7 +108,7 @@ class Derived:
 
 
 def derived_beside(changes: Sequence[RowChange], before: Reader, writer: Writer) -> Derived:
-    """What is derived in this step, the same for all participants of one commit."""
+    """The cache of this step's derived rows, shared by all participants of one commit."""
     known = writer.shared.get(Derived)
     if isinstance(known, Derived) and known.changes is changes and known.before is before:
         return known
@@ -117,7 +117,7 @@ def derived_beside(changes: Sequence[RowChange], before: Reader, writer: Writer)
 
 
 _WritesBeside = Callable[[Sequence[RowChange], Reader, Writer, Derived], None]
-"""`writes` of a participant that reads what others derive, which it asks of the step."""
+"""`writes` of a participant that takes the rows derived by others from the step's cache."""
 
 
 class Source(Protocol):
@@ -128,14 +128,14 @@ class Source(Protocol):
     def delta(self, step: Step) -> Weighted: ...
 
     def whole(self, reader: Reader) -> Iterator[Row]:
-        """All rows at a state: what a backfill starts from."""
+        """All rows at a state, from which a backfill starts."""
 
     def restricted(self, keys: Expressions) -> Restricted:
-        """How to find rows by these keys, which are over the source's rows."""
+        """A look-up of rows by these keys, which are expressions over the operator's rows."""
 
 
 NEVER = Interrupt()
-"""Nobody stops maintenance: what it began it must finish."""
+"""Maintenance is never interrupted: once begun, it must finish."""
 
 
 def run_plan(rows: Rows, reader: Reader, deltas: dict[int, list[Row]]) -> Iterator[Row]:
@@ -149,14 +149,14 @@ def bare_run(reader: Reader) -> Run:
 
 
 def nothing_run() -> Run:
-    """For expressions that ask nothing of a run but the row."""
+    """A run for expressions that depend on nothing but the row."""
     nothing: Reader = None  # type: ignore[assignment]
     return bare_run(nothing)
 
 
 class Keys:
-    """The keys of rows, each once: equal keys that look different (NaN, blanks, intervals) are
-    one."""
+    """Extracts the keys of rows, each once: equal keys with different representations (NaN, blanks,
+    intervals) count as one."""
 
     def __init__(self, catalog: Catalog, keys: Expressions) -> None:
         context = Context(catalog, lambda node: compile_plan(catalog, node))
@@ -177,7 +177,7 @@ class Keys:
 
 
 def filtered(catalog: Catalog, source: Source, keys: Expressions) -> Restricted:
-    """The rows with these keys by going through all there are."""
+    """A look-up of the rows with these keys by a scan of all rows."""
     known = Keys(catalog, keys)
 
     def rows(reader: Reader, wanted: list[Row]) -> list[Row]:
@@ -197,7 +197,7 @@ def by_weight(rows: Weighted) -> dict[int, list[Row]]:
 
 
 def leaf(number: int, node: n.Node) -> n.Changes:
-    """A leaf that takes the place of a node: its rows are given when the plan is run."""
+    """A leaf in place of a node: its rows are given when the plan is run."""
     return n.Changes(number, "rows", (), node.fields)
 
 
@@ -206,7 +206,7 @@ def chained(parts: Iterator[Iterator[Row]]) -> Iterator[Row]:
 
 
 class _NoServices:
-    """A view's definition asks nothing of a session; the compiler has seen to it."""
+    """A view's definition needs no service of a session; the compiler ensures it."""
 
     def __getattr__(self, name: str) -> object:
         raise AssertionError(f"a view asked for {name}")

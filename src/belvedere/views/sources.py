@@ -1,4 +1,4 @@
-"""A tree to the source that runs it."""
+"""The builder of delta operators: a delta tree to the operator that runs it."""
 
 from __future__ import annotations
 

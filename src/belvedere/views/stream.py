@@ -1,16 +1,16 @@
-"""The stream of a view's own changes: what is kept of them, and how rows are made of it again.
+"""The changefeed of a view: stored entries of its changes, and how rows are computed from them.
 
-A view with the option `keep_changes = n` writes down, in the batch that changes its state, what was
-added to it, under (view, position). No state is read for that, so writers that meet in one group
-still do not wait for each other. Rows are made when a subscriber asks: the state of the touched
-keys is undone from now to the wanted position, then done again step by step, and the view's reading
-plan turns each key's state before and after into rows.
+A view with the option `keep_changes = n` stores, in the batch that changes its state, what was
+added to it, under (view, position). No state is read for that, so concurrent writers of one group
+still do not wait for each other. Rows are computed when a subscriber reads: the entries of the
+touched keys are undone from the newest state back to the wanted position, then applied step by
+step, and the view's reading plan turns each key's state before and after into rows.
 
 - key (view, position, number): the additions, as [(state key, addition encoded like a state)]
-- key (view, 0, 0): the position from which on changes are kept
+- key (view, 0, 0): the position after which changes are retained
 
-An entry of a deferred view holds the changes of a whole batch, at the position the batch reached.
-Entries are dropped once they are n positions old.
+An entry of a deferred view holds all changes of a batch, at the position the batch reached. Entries
+are dropped once they are n positions old.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def entry_write(view: int, position: int, additions: Sequence[Addition], number:
 def stream_writes(
     reader: Reader, views: Iterable[View], position: int, additions: Sequence[Addition]
 ) -> Iterator[Write]:
-    """What those of the views that keep their changes write down of a batch."""
+    """The entries of a batch, for those of the views that have a changefeed."""
     for view in views:
         if view.options.keep_changes is not None:
             prefix = keyspace.row_prefix(view.id)
@@ -65,7 +65,7 @@ def stream_writes(
 
 
 def _next_number(reader: Reader, view: int, position: int) -> int:
-    """A repair may add at a position that has an entry already."""
+    """The next free number at a position: a repair may add where an entry exists already."""
     number = 0
     while reader.get(keyspace.stream_key(view, position, number)) is not None:
         number += 1
@@ -73,7 +73,7 @@ def _next_number(reader: Reader, view: int, position: int) -> int:
 
 
 class Noting:
-    """The participant of an immediate view that keeps its changes: writes down what is added."""
+    """The participant of an immediate view with a changefeed: stores what is added to the view."""
 
     checks = False
 
@@ -97,7 +97,7 @@ class Noting:
 
 
 class Noted:
-    """A Writer that also remembers what is added."""
+    """A Writer that also records the additions."""
 
     def __init__(self, writer: Writer) -> None:
         self.put = writer.put
@@ -112,7 +112,7 @@ class Noted:
 
 
 def start_stream(writer: Writer, view: int, position: int) -> None:
-    """Changes after `position` are kept from now on."""
+    """Begin to retain the view's changes, those after `position`."""
     writer.put(keyspace.stream_key(view, 0), _POSITION.pack(position))
 
 
@@ -126,7 +126,7 @@ def end_stream(reader: Reader, writer: Writer, view: int) -> None:
 
 
 def trimmed(reader: Reader, view: int, through: int, entries_max: int) -> list[Write]:
-    """Writes that forget the oldest entries, up to `through`."""
+    """Writes that delete the oldest entries, up to `through`."""
     start = first_of(reader, view)
     if start is None or start >= through:
         return []
@@ -158,14 +158,14 @@ def _keys(reader: Reader, start: bytes, end: bytes, limit: int | None = None) ->
 
 
 def first_of(reader: Reader, view: int) -> int | None:
-    """The position after which the view's changes are kept; None: they are not."""
+    """The position after which the view's changes are retained; None: they are not."""
     value = reader.get(keyspace.stream_key(view, 0))
     return None if value is None else int(_POSITION.unpack(value)[0])
 
 
 def entries(reader: Reader, view: int, after: int, limit: int | None = None) -> list[Entry]:
-    """What was added after a position, one entry for each position, in order. With a limit on the
-    stored entries, the last position is whole all the same."""
+    """The additions after a position, one entry for each position, in order. A limit on the stored
+    entries never cuts the last position short."""
     found: dict[int, list[Addition]] = {}
     seen = 0
     start, end = keyspace.stream_range(view, after)
@@ -187,7 +187,7 @@ def _entries(found: dict[int, list[Addition]]) -> list[Entry]:
 
 
 def undone(reader: Reader, all_entries: Sequence[Entry]) -> dict[bytes, bytes | None]:
-    """The state of the touched keys before these entries, which `reader` shows done."""
+    """The state of the touched keys before these entries; `reader` shows the state after them."""
     sums: dict[bytes, tuple[bytes, list[int]]] = {}
     for entry in all_entries:
         for key, payload, amounts in entry.additions:
@@ -206,7 +206,7 @@ def undone(reader: Reader, all_entries: Sequence[Entry]) -> dict[bytes, bytes | 
 def done(
     state: dict[bytes, bytes | None], entry: Entry
 ) -> tuple[dict[bytes, bytes | None], dict[bytes, bytes | None]]:
-    """The keys an entry touches, before and after it; `state` is moved on."""
+    """The states of the keys an entry touches, before and after it; applies it to `state`."""
     before: dict[bytes, bytes | None] = {}
     for key, payload, amounts in entry.additions:
         before.setdefault(key, state.get(key))
@@ -215,9 +215,10 @@ def done(
 
 
 def difference(before: Iterable[Row], after: Iterable[Row]) -> list[tuple[Row, int]]:
-    """Rows that went (negative) and came, with how often; what is the same is left out."""
+    """Deleted rows (negative) and inserted ones, with their weights; unchanged rows are left
+    out."""
     counts: Counter[str] = Counter()
-    shown: dict[str, Row] = {}  # by how a row looks: a NaN is like another, 1.0 is not 1.00
+    shown: dict[str, Row] = {}  # by representation: all NaNs are one, 1.0 is not 1.00
     for rows, weight in ((before, -1), (after, 1)):
         for row in rows:
             counts[repr(row)] += weight

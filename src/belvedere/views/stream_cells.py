@@ -1,9 +1,9 @@
-"""The changes of an immediate view on a row-atomic store: they are in the log already.
+"""The changefeed of an immediate view on a row-atomic store, read from the change log.
 
-A commit learns its position last, so that it cannot write an entry under it (`views.stream`). But
-its record in the log holds every cell it writes, with what it adds to views; so do the records of
-repairs. The entries of an immediate view are made of these when a subscriber asks, nothing more is
-written, and the log is kept for as long as the changes are.
+A commit gets its position last, so it cannot write an entry under that (`views.stream`). But its
+record in the log holds every cell it writes, with what it adds to views; so do the records of
+repairs. The entries of an immediate view are computed from these when a subscriber reads, nothing
+more is written, and the log is retained for as long as the changes are.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ def log_of(log: ChangeLog, view: View) -> AdditionLog | None:
 
 
 def first_of(log: ChangeLog, reader: Transaction, view: View) -> int | None:
-    """The position after which the view's changes are kept; None: they are not."""
+    """The position after which the view's changes are retained; None: they are not."""
     first, cells = stream.first_of(reader, view.id), log_of(log, view)
     return first if first is None or cells is None else max(first, cells.first - 1)
 
 
 def entries(log: ChangeLog, reader: Transaction, view: View, after: int) -> list[Entry]:
-    """What was added after a position, one entry for each position, in order."""
+    """The additions after a position, one entry for each position, in order."""
     cells = log_of(log, view)
     if cells is None:
         return stream.entries(reader, view.id, after)
@@ -38,5 +38,5 @@ def entries(log: ChangeLog, reader: Transaction, view: View, after: int) -> list
 
 
 def now(log: ChangeLog, reader: Transaction, view: View) -> int:
-    """The position up to which an immediate view's changes are in what the reader shows."""
+    """The position up to which the reader shows an immediate view's changes."""
     return reader.position if log_of(log, view) is None else reader.snapshot.batch

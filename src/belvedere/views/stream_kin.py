@@ -1,8 +1,8 @@
-"""Entries of a view's state that make its rows together, for the stream of its changes.
+"""State entries that must be combined to produce one view row, for the changefeed.
 
-Most views make a row of one entry. Of a local one the entries of a group in all partitions are
-added up; of a co-located join the rows of all tables under one key are joined. What such an entry
-adds to the view is seen only beside its kin, whether these have changed or not.
+Most views compute a row from one entry. A local view adds up the entries of a group in all
+partitions; a co-located join joins the rows of all tables under one key. What such an entry adds to
+the view is known only together with its related entries, whether these have changed or not.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ State = dict[bytes, bytes | None]
 
 
 class Kinship(NamedTuple):
-    """Entries are kin that have the same first column, or, in `partitions`, which are that column
-    as it is encoded, the same others."""
+    """Which entries are related: those with the same first column; or, with `partitions` (the
+    encoded values of that column), those with the same other columns."""
 
     first_end: Callable[[bytes], int]
     partitions: tuple[bytes, ...]
 
     def shared(self, key: bytes) -> bytes:
-        """What all kin of an entry have in common."""
+        """The part of the key that an entry shares with all related ones."""
         end = self.first_end(key)
         return key[end:] if self.partitions else key[:end]
 
     def all_of(self, reader: Reader, shared: bytes) -> State:
-        """The kin there are now."""
+        """The related entries at the reader's state."""
         if self.partitions:
             keys = [partition + shared for partition in self.partitions]
             return dict(zip(keys, reader.multi_get(keys), strict=True))
@@ -42,7 +42,7 @@ class Kinship(NamedTuple):
 
 
 class Kin:
-    """The kin of the entries that some changes touch, as they are at one step of these changes."""
+    """The entries related to those that some changes touch, at each step of these changes."""
 
     def __init__(self, kinship: Kinship, reader: Reader, touched: Collection[bytes]) -> None:
         self._kinship = kinship
@@ -55,7 +55,7 @@ class Kin:
             self._touched[kinship.shared(key)].append(key)
 
     def beside(self, keys: Iterable[bytes], state: State) -> State:
-        """The kin of these entries, without them; `state` has those that some change touches."""
+        """The entries related to these, without these; `state` has those that changes touch."""
         keys = set(keys)
         found: State = {}
         for shared in {self._kinship.shared(key) for key in keys}:
@@ -70,7 +70,7 @@ def kinship_of(catalog: Catalog, view: View) -> Kinship | None:
     codec = compiled_view(catalog, view.id).key
     if form.colocated:
         return Kinship(codec.first_end, ())
-    if not form.local or view.reads:  # over a view a group is in one place
+    if not form.local or view.reads:  # over a view a group is in one partition
         return None
     count = catalog.table(view.inputs[0]).partitions
     return Kinship(codec.first_end, tuple(codec.encode_prefix((p,)) for p in range(count)))

@@ -1,13 +1,13 @@
-"""Sub-queries and lateral joins as an Apply: what each is looked up by.
+"""Sub-queries and lateral joins as an Apply, each with the keys that its rows are looked up by.
 
-A sub-query is cut where it is tied to the row around it:
+A sub-query is split where it is correlated with the outer row:
 
     (SELECT max(w) FROM b WHERE b.a = t.id AND b.w > t.n)
 
-reads b by b.a = t.id; everything above (here: another condition, max) is done for each row around
-it, over the rows of b with that key. Without such an equality every row around it is done again
-when the sub-query's rows change; where it is tied to the row around it in other places too, when
-any of its tables changes.
+reads b by b.a = t.id; everything above (here: another condition, max) is evaluated for each outer
+row, over the rows of b with that key. Without such an equality every outer row is recomputed when
+the sub-query's rows change; where it is correlated in other places too, when any of its tables
+changes.
 """
 
 from __future__ import annotations
@@ -28,14 +28,15 @@ Rebuild = Callable[[tuple[n.Node, ...]], n.Node]
 
 
 class Cut(NamedTuple):
-    """What a plan reads, and the plan over other rows of those that are read by key."""
+    """The inputs that a sub-query looks up, and how to rebuild its plan over other rows of those
+    that are read by key."""
 
     rights: tuple[Right, ...]
     rebuild: Rebuild
 
 
 def applied(node: n.Filter | n.Project, tree_of: TreeOf) -> Apply:
-    """A selection or projection with sub-queries in it."""
+    """The Apply of a selection or projection that has sub-queries."""
     cuts = [_cut(plan, tree_of) for plan in _plans(node)]
     rights = tuple(right for cut in cuts for right in cut.rights)
 
@@ -115,8 +116,8 @@ def _cut(plan: n.Node, tree_of: TreeOf) -> Cut:
 
 
 def _split(node: n.Filter) -> tuple[n.Filter, n.Node]:
-    """The filter with what ties it to the row around it alone, and what is below: there the other
-    conditions join tables that would otherwise be multiplied."""
+    """The filter with only its correlated conditions, and its input with the other conditions:
+    there they join tables that would otherwise be multiplied."""
     conditions = transform.conjuncts(node.condition)
     own = [one for one in conditions if not transform.has_outer(one)]
     rest = transform.conjunction([one for one in conditions if transform.has_outer(one)])
@@ -128,14 +129,14 @@ def _split(node: n.Filter) -> tuple[n.Filter, n.Node]:
 
 
 def _ordered(plan: n.Node) -> n.Node:
-    """What decides whether there are rows; an order by itself means nothing here."""
+    """The plan without Sorts at its top, where an order has no effect."""
     while isinstance(plan, n.Sort):
         plan = plan.input
     return plan
 
 
 def _uncut(plan: n.Node, tree_of: TreeOf) -> Cut:
-    """The plan reads its tables by itself."""
+    """The lookup of a plan that reads its tables by itself, without keys."""
     found = [one for one in transform.walk(plan) if isinstance(one, n.Scan)]
     scans = {(one.relation, one.slots): one for one in found}
     rights = tuple(Right(tree_of(_bare(scan)), (), (), read=False) for scan in scans.values())
@@ -151,8 +152,7 @@ def _has_subqueries(node: n.Node) -> bool:
 
 
 def _ties(node: n.Filter) -> list[tuple[e.Expression, e.Expression]]:
-    """Conditions `mine = around`: mine over the input's row, around over the row around the
-    plan."""
+    """Conditions `mine = around`: mine over the input's row, around over the outer row."""
     return [
         (mine, _closer(around))
         for condition in transform.conjuncts(node.condition)

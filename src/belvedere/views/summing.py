@@ -1,8 +1,8 @@
-"""Many changes to the sums of their groups: the inner loop of deferred maintenance and backfill.
+"""Sums of changes by group: the inner loop of deferred maintenance and backfill.
 
-Rows of one group are added up under the group as it is, and a key is encoded once for each group,
-not for each row. Groups that are one key and look different (1.0 and 1.00, two NaNs) meet when
-their keys are encoded.
+Rows of one group are added up under the group's values, and a key is encoded once for each group,
+not for each row. Groups with one key but different representations (1.0 and 1.00, two NaNs) are
+merged when their keys are encoded.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from belvedere.views.linear import Amounts
 
 Sums = dict[Row, list[int]]
 Found = Iterable[tuple[Row, Amounts, int]]
-"""Group, what one row adds, and how often it came (negative: went)."""
+"""Group, the amounts of one row, and its weight (negative: deleted)."""
 
 AddUp = Callable[[Sums, Found], None]
 AddRows = Callable[[Sums, Sequence[Row], Get], None]
 
 
 def adder(width: int) -> AddUp:
-    """Adds up groups with this many amounts."""
+    """A function that adds up groups with this many amounts."""
     names = [f"a{i}" for i in range(width)]
     taken = f"({', '.join(names)},)"
     fresh = ", ".join(f"weight * {name}" for name in names)
@@ -42,7 +42,7 @@ def adder(width: int) -> AddUp:
 
 
 def summed(amounts: list[str], sign: str) -> list[str]:
-    """Lines that add amounts to those of the group `g`, or take them away."""
+    """Lines that add amounts to those of the group `g`, or subtract them."""
     minus = "-" if sign == "-" else ""
     if any(text.startswith("*") for text in amounts):
         each = "-a for a in m" if minus else "m"

@@ -1,11 +1,11 @@
-"""A query whose ties are broken as views break them: by all columns of what is ordered.
+"""Tie-breaking: gives a query the total order that views use, by all columns of the ordered rows.
 
-SQL leaves open which of several equal rows a LIMIT takes, which one DISTINCT ON shows, how
-row_number counts them, and in which order string_agg meets them. A view has one answer, so that the
-same rows always make the same view; whoever recomputes it has to be asked for the same one.
+SQL does not define which of several equal rows a LIMIT takes, which one DISTINCT ON shows, how
+row_number counts them, and in which order string_agg reads them. A view has one answer, so that the
+same rows always give the same view; a query that recomputes the view must break ties the same way.
 
-Not decided: nth_value of peers, and first_value and last_value where a frame by values neither
-begins at the first row nor ends at the current one or the last.
+Ties that stay undefined: nth_value of peers, and first_value and last_value where a frame by values
+neither begins at the first row nor ends at the current one or the last.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ def leaves_open(plan: n.Node) -> bool:
 
 
 def decided(plan: n.Node) -> n.Node:
-    """The plan with every tie broken."""
+    """The plan with a total order wherever the order of equal rows may show."""
 
     def on_expression(one: e.Expression) -> e.Expression:
         return transform.with_subplan(transform.rebuild(one, on_expression), decided)
@@ -75,7 +75,7 @@ def _in_order(call: e.AggregateCall) -> bool:
 
 
 class _Form(NamedTuple):
-    """What a window function is over."""
+    """The window of a function: partition, order and frame."""
 
     partition: tuple[e.Expression, ...]
     order: tuple[e.SortKey, ...]
@@ -84,7 +84,7 @@ class _Form(NamedTuple):
 
 def _window(node: n.Window) -> n.Node:
     """Functions that count rows, or take one of them, get a total order; those that compare peers
-    keep theirs. Each form is a Window of its own, one above the other."""
+    keep theirs. Each distinct definition is a Window node of its own, one above the other."""
     forms = [_form(node, call) for call in node.calls]
     if len(set(forms)) == 1:
         return replace(

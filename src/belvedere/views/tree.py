@@ -1,17 +1,19 @@
-"""A definition as a tree of what its delta is made of.
+"""The delta tree: a view's definition as operators whose deltas can be computed.
 
-    Core        linear: selections, projections, inner joins, UNION ALL of tables (`views.core`)
-    Map         selections and projections above something that is not a core
-    Union       UNION ALL of two trees, one of which is not a core
-    Apply       what makes rows of each left row by itself, with the rows of other inputs that match
-                it: left, semi and anti joins, joins of trees, lateral joins, sub-queries
-    Recompute   everything else, by partition: aggregates by group, windows by partition, set
-                operations by row, LIMIT as a whole
-    Whole       with `strict = false`, what has no delta at all
+    `Core`         linear: selections, projections, inner joins, UNION ALL of tables
+                   (`views.core`)
+    `Map`          selections and projections above something that is not a core
+    `Union`        UNION ALL of two trees, one of which is not a core
+    `Apply`        operators that compute rows from each left row by itself, with the rows of other
+                   inputs that match it: left, semi and anti joins, joins of trees, lateral joins,
+                   sub-queries
+    `Recompute`    everything else, by partition: aggregates by group, windows by partition, set
+                   operations by row, LIMIT as one partition
+    `Whole`        with `strict = false`, definitions that have no delta
 
-An Apply is linear in its left input, so left rows that come or go cost what they match; of its
-other inputs it is told which keys were touched, and does the left rows of these keys again. A
-Recompute does every touched key again, on all its inputs. Neither keeps state of its own.
+An Apply is linear in its left input, so inserted and deleted left rows cost what they match; from
+its other inputs it takes the touched keys, and recomputes the left rows of these keys. A Recompute
+recomputes every touched key, over all its inputs. Neither has state of its own.
 
 Where an operator's result depends on the order of its input (ties, string_agg), the input is sorted
 by all its columns first, so that the same rows always give the same result; a LIMIT breaks ties by
@@ -57,8 +59,8 @@ class Input:
 
 @dataclass(frozen=True, slots=True)
 class Recompute:
-    """`rebuild` gives the operator over other inputs; `plan` is the operator as it stands.
-    `passed` are the columns of the operator's row that are its keys, in the keys' order."""
+    """`rebuild` gives the operator over other inputs; `plan` is the operator itself. `passed` are
+    the columns of the operator's row that are its keys, in the keys' order."""
 
     inputs: tuple[Input, ...]
     rebuild: Callable[[tuple[n.Node, ...]], n.Node]
@@ -69,8 +71,8 @@ class Recompute:
 @dataclass(frozen=True, slots=True)
 class Right:
     """An input that an Apply looks up for its left rows. Rows match when `left_keys`, over the left
-    row, equal `keys`, over the row here; with `null_safe`, NULLs match too. `read` is false where
-    the operator finds the rows by itself and only has to know that they changed."""
+    row, equal `keys`, over this input's row; with `null_safe`, NULLs match too. `read` is false
+    where the operator reads the rows by itself and needs only to know that they changed."""
 
     tree: Tree
     left_keys: Expressions
@@ -93,7 +95,7 @@ class Apply:
 
 @dataclass(frozen=True, slots=True)
 class Whole:
-    """Computed again as a whole whenever one of the relations changes; always the tree's root."""
+    """Recomputed in full whenever one of the relations changes; always the tree's root."""
 
     plan: n.Node
     relations: tuple[int, ...]

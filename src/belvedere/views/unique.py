@@ -1,8 +1,8 @@
 """Unique indexes of views: a change that would give a view two rows of one key is refused.
 
 The index is an immediate view whose state is in the order of its columns, so the rows of one key
-are one range. What a commit adds to it is worked out first, and every key that got a row is looked
-at with that. NULL is equal to nothing, as in PostgreSQL.
+are one range. The commit's additions to the index are computed first; then every key that got a row
+is checked at the state with these. NULL is equal to nothing, as in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from belvedere.views.stream import Noted
 class Unique:
     """The participant of a unique index."""
 
-    checks = False  # seen to in `writes`, where it is known what is added
+    checks = False  # `writes` checks, where the additions are known
 
     def __init__(self, catalog: Catalog, view: View, inner: Participant) -> None:
         self.keys = Keys(compiled_view(catalog, view.id))
@@ -34,7 +34,7 @@ class Unique:
         return self.inner.locks(changes, reader)
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        """Nothing is left to check."""
+        """Nothing: `writes` has checked uniqueness."""
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         noted = Noted(writer)
@@ -52,7 +52,7 @@ class Unique:
 
 
 def require_unique(reader: Reader, view: View) -> None:
-    """23505 when two rows of the index, as it is at `reader`, have one key."""
+    """23505 when two rows of the index, at the state of `reader`, have one key."""
     stored = compiled_view(reader.catalog, view.id)
     keys = Keys(stored)
     before = b""
@@ -72,7 +72,7 @@ def _states(reader: Reader, start: bytes, end: bytes) -> Iterator[bytes]:
 
 
 class Keys:
-    """The first columns of an index's rows."""
+    """Reads the unique key, the first columns, from an index's rows."""
 
     def __init__(self, stored: CompiledView) -> None:
         self._stored = stored
@@ -82,13 +82,13 @@ class Keys:
         self._width = index.unique_count
 
     def of(self, state: bytes) -> tuple[Row | None, int]:
-        """The key, None where a NULL is in it, and how many rows are behind the state."""
+        """The key, None where a NULL is in it, and how many rows the state counts."""
         payload, amounts = accumulator.decode(state)
         key = self._stored.payload.decode(payload)[: self._width]
         return (None if None in key else key), amounts[0]
 
     def claimed(self, payload: bytes) -> bytes | None:
-        """What stands for the key of a row, in the store; None where a NULL is in it."""
+        """The encoded key of a row, which a commit claims; None where a NULL is in it."""
         key = self._stored.payload.decode(payload)[: self._width]
         return None if None in key else self._stored.key.encode_prefix(key)
 

@@ -1,9 +1,10 @@
-"""Views that are computed again as a whole (`strict = false`): recursion, volatile functions.
+"""The delta operator of full recomputation (`strict = false`): recursion, volatile functions.
 
-A change of any of the tables gives the definition's rows after it, and the delta is their
-difference to the rows that are stored: values that depend on more than rows cannot be had again.
+At a change of any of its tables it evaluates the definition after the change, and the delta is the
+difference to the stored rows: values that depend on more than rows cannot be computed a second
+time.
 
-What is kept: the view's rows. What a change costs: the whole query, and a scan of the view.
+State: the view's rows. Cost of a change: the complete query, and a scan of the view.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ class WholeSource:
         return self._rows(Run(reader, (), environment, NO_SERVICES, NEVER))
 
     def parts(self) -> None:
-        """It is no sum of anything."""
+        """None: it is not a sum of parts."""
 
     def restricted(self, keys: Expressions) -> Restricted:
         return filtered(self._catalog, self, keys)

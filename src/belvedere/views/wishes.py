@@ -1,4 +1,4 @@
-"""Which indexes the maintenance of a view would use if they were there."""
+"""The indexes that the maintenance of a view would use if they existed."""
 
 from __future__ import annotations
 
@@ -54,14 +54,15 @@ def wishes_of(catalog: Catalog, tree: Tree) -> Iterator[Wish]:
 
 
 def _assembled(tree: Recompute) -> bool:
-    """Whether the operator is put together from auxiliary views, without its input's rows."""
+    """Whether the operator is assembled from auxiliary views, without its input's rows."""
     if isinstance(tree.plan, n.SetOperation):
         return len(counts_of(tree)) == len(tree.inputs)
     return parts_of(tree) is not None or ordered_rows(tree) is not None
 
 
 def _by_key(catalog: Catalog, tree: Tree, keys: Expressions) -> Iterator[Wish]:
-    """The indexes that would find a tree's rows by these keys: the way `Source.restricted` goes."""
+    """The indexes that would find a tree's rows by these keys: those that the look-up by key of the
+    tree's operator (`views.source`) would use."""
     if not keys:
         return
     match tree:
