@@ -23,6 +23,6 @@ class Config:
     undo_bytes_in_memory_max: int = 256 * 1024 * 1024
     statement_retries_max: int = 100
     outcomes_kept: int = 10_000
-    resume_builds: bool = False  # views whose fill a kill cut short go on at open, or are dropped
+    resume_builds: bool = False  # at open, resume interrupted backfills of views, or drop them
     columnar_bytes_max: int = 512 * 1024 * 1024  # of the columnar copies; 0: none are kept
     columnar_rows_min: int = 1  # smaller tables are scanned for every statement

@@ -3,7 +3,7 @@
     db = Database.open("shop.db")
     db.change_schema(lambda edit: edit.create_table(TableDefinition(..)))
     with db.begin() as txn:
-        rows.insert(txn, db.table("orders"), (1, 7, ..))
+        rows.insert(txn, db.find_table("orders"), (1, 7, ..))
 
 One Database is one open store: its engine, log, locks, catalog and commit protocol, and its views
 (`db.views`). Any number of threads may use it, each with transactions of its own. SQL comes with
@@ -76,7 +76,7 @@ class Database:
         compile_expression: CompileExpression = no_expressions,
         bind: Bind = no_queries,
     ) -> None:
-        """`compile_expression` and `bind` make SQL text of the catalog work: index expressions and
+        """`compile_expression` and `bind` compile SQL text of the catalog: index expressions and
         view definitions."""
         self.config = config
         self._compile_expression = compile_expression
@@ -89,7 +89,7 @@ class Database:
         self.visibility = self.engine.visibility
         self.locks = LockTable(config.lock_wait_ms_max)
         self.sequences = Sequences(self.run)
-        # What makes a transaction id unique: a count from a random start, which never wraps.
+        # A transaction id is unique by a count from a random start, which never wraps.
         self._suffixes = map(_SUFFIX.pack, itertools.count(int.from_bytes(random(8)) >> 1))
         self.swaps = self.engine.swaps(self.locks, self._suffixes)
         self.views = ViewService(self._as_host(Keeper(bind, self._index_participants)), backfill)
@@ -105,7 +105,7 @@ class Database:
         compile_expression: CompileExpression = no_expressions,
         bind: Bind = no_queries,
     ) -> Database:
-        """Open the store at `path`, a directory or ':memory:', making it when there is none."""
+        """Open the store at `path`, a directory or ':memory:'; create it when there is none."""
         config = config or Config()
         if str(path) == MEMORY:
             opened = open_memory(MemoryStore(), random)
@@ -158,7 +158,7 @@ class Database:
         )
 
     def run(self, function: Callable[[Transaction], T], isolation: Isolation = SNAPSHOT) -> T:
-        """Run `function` in a transaction and commit it; again when it loses a race."""
+        """Run `function` in a transaction and commit it; retry when it loses a race."""
         return self.run_committed(function, isolation)[0]
 
     def run_committed(
@@ -207,9 +207,8 @@ class Database:
         return self.visibility.published.catalog
 
     def change_schema(self, change: Callable[[Edit], T]) -> T:
-        """Apply a change of the catalog as one transaction; again when another one was first.
-        Returns when the indexes and views it made are filled; when that fails, they are gone
-        again."""
+        """Apply a change of the catalog as one transaction, with retries. Returns when the indexes
+        and views it created are backfilled; when that fails, they are dropped again."""
         made: list[int] = []
         keys: list[tuple[int, str]] = []
 
@@ -272,7 +271,7 @@ class Database:
         )
 
     def position_of(self, text: str) -> int:
-        """The position a token stands for; refused when it is not one of ours."""
+        """The position a token stands for; refused when another store or incarnation issued it."""
         identity = self.engine.identity
         expected = token.Token(identity.store_id, self.incarnation, self.position)
         return token.accept(text, expected, identity.secret)
@@ -289,8 +288,8 @@ class Database:
         return self.engine.as_of(position, self.begin)
 
     def trim(self, through: int | None = None) -> int:
-        """Forget the log up to `through`, by default all but the retention minimum; then the rows
-        of tables and indexes whose drop it no longer remembers. Returns the position trimmed
+        """Delete the log up to `through`, by default all but the retention minimum; then the rows
+        of tables and indexes whose drop is older than the log. Returns the position trimmed
         through."""
         if through is None:
             through = self.position - self.config.log_retention_records_min
@@ -300,7 +299,7 @@ class Database:
         return trimmed
 
     def _trim_by_itself(self) -> None:
-        """Trim when the log is twice as long as it has to be, so that trimming stays rare."""
+        """Trim when the log is twice as long as required, so that trimming stays rare."""
         if self.position - self.log.first > 2 * self.config.log_retention_records_min:
             self.trim()
         self.views.trim_streams()
@@ -314,7 +313,7 @@ class Database:
             for item in self.catalog.objects.values()
             if is_dropped(item) and item.version <= floor
         ]
-        # Rows first: after a crash in between, the next trim finds the object and does it again.
+        # Rows first: after a crash in between, the next trim finds the object and repeats this.
         for id_ in gone:
             self.engine.erase(*keyspace.relation_range(id_))
         if gone:
@@ -439,8 +438,8 @@ def restore_backup(
     compile_expression: CompileExpression = no_expressions,
     bind: Bind = no_queries,
 ) -> int:
-    """Make a store at `destination` from a backup; returns the position it is at. Rows of views are
-    not logged, so a restore to an earlier position makes them again."""
+    """Create a store at `destination` from a backup; returns its position. Rows of views are not
+    logged, so a restore to an earlier position rebuilds them."""
     reached = restore(
         backup,
         destination,

@@ -62,7 +62,7 @@ PIPELINE = (
     "pipeline.computed",
     "pipeline.applied",
 )
-"""Places of the jobs on Spark: in the driver, and (task, sum) in its Python workers."""
+"""Failpoints of the jobs on Spark: in the driver, and (task, sum) in its Python workers."""
 
 FILLING = (
     "fill.begun",
@@ -80,7 +80,7 @@ FILLING = (
     "fill.caught_up",
     "fill.published",
 )
-"""Places of a backfill on Spark: in the driver, (task, file) in its Python workers, and from
+"""Failpoints of a backfill on Spark: in the driver, (task, file) in its Python workers, and from
 `emptied` on in the owner of the store."""
 
 
@@ -108,13 +108,13 @@ def arm(
 
 
 def unarm(name: str) -> None:
-    """This place does nothing any more; everything else stays."""
+    """Disarm one failpoint; everything else stays armed."""
     _places.pop(name, None)
     _refresh()
 
 
 def disarm() -> None:
-    """Everything behaves again."""
+    """Disarm all failpoints and remove all planted bugs."""
     _places.clear()
     hits.clear()
     _refresh()

@@ -111,8 +111,8 @@ def char(length: int) -> SqlType:
 
 
 def timed(sql_type: SqlType, precision: int) -> SqlType:
-    """A time, timestamp or interval with so many digits of a second; all there are is the type as
-    it is."""
+    """A time, timestamp or interval type with so many digits of a second; with six or more, the
+    type itself."""
     if precision >= SECOND_DIGITS_MAX:
         return sql_type
     return SqlType(sql_type.kind, precision=precision)

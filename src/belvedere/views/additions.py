@@ -1,4 +1,4 @@
-"""What is added to the stored state of views: remembered, made, or found by comparing states."""
+"""Additions to the stored state of views: recording, applying, and computing them by comparison."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ class Recorder(AddOnlyWriter):
 
 
 class Nothing:
-    """A reader of an empty state: what a backfill adds to."""
+    """A reader of an empty store: the state that a backfill adds to."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog
@@ -59,7 +59,7 @@ class Nothing:
 
 
 def state_rows(reader: Reader, additions: Sequence[Addition]) -> list[Write]:
-    """State rows once these additions are made to what `reader` shows."""
+    """The state rows that result from applying these additions to what `reader` shows."""
     stored = reader.multi_get([key for key, _, _ in additions])
     rows: dict[bytes, bytes | None] = {}
     width, add = -1, accumulator.adder(1)
@@ -74,7 +74,7 @@ def state_rows(reader: Reader, additions: Sequence[Addition]) -> list[Write]:
 def differences(
     reader: Reader, view: View, wanted: dict[bytes, bytes | None]
 ) -> Iterator[Addition]:
-    """What has to be added to the stored state of a view to make it the wanted one."""
+    """The additions that turn the stored state of a view into the wanted one."""
     stored = compiled_view(reader.catalog, view.id)
     for batch in reader.scan(stored.start, stored.end):
         for key, value in batch:

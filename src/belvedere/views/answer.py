@@ -1,12 +1,12 @@
-"""The joint for answering queries from views: rules from plan to plan.
+"""Query rewriting: rules from plan to plan by which materialized views answer queries.
 
-A rule gets a bound plan, as the query was written, and the catalog. It gives the plan back, or one
-that means the same and reads materialized views by their ids, as a query that names them would. It
-runs before anything looks at which views a plan reads, so a view that a rule put in is as fresh as
+A rule gets a bound plan, as the query was written, and the catalog. It returns the plan, or an
+equivalent one that reads materialized views by their ids, as a query that names them would. Rules
+run before anything examines which views a plan reads, so a view that a rule put in is as fresh as
 the reader asks, is explained, and is verified like one that the query named.
 
-Rules come from outside (`Shared.answering`); without any a plan is what it was. A rule must keep
-the columns, their names and types: another plan is a fault of the rule, and is refused.
+Rules are registered from outside (`Shared.answering`); without any a plan stays the same. A rule
+must keep the columns, their names and types: another plan is an error of the rule, and is refused.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Rule = Callable[[n.Node, Catalog], n.Node]
 
 
 def answered(plan: n.Node, catalog: Catalog, rules: Sequence[Rule]) -> n.Node:
-    """The plan after every rule, in their order."""
+    """Apply the rules to the plan, in their order."""
     for rule in rules:
         made = rule(plan, catalog)
         if made.fields != plan.fields:

@@ -1,14 +1,14 @@
-"""The first fill of views: beside running writers, several in one scan, in steps that are kept.
+"""The backfill of views: while writers continue, several views in one scan, in resumable steps.
 
-    1  the position s of a snapshot is written as the watermark of each view, with the place where
-       its fill begins: from here on the log keeps what they will need
+    1  the position s of a snapshot is written as the watermark of each view, with the initial
+       progress of its backfill: from here on the log retains what they will need
     2  the tables are read at s, phase after phase (`views.fill_steps`); views whose only phase is a
-       walk of one table are filled together, in one walk of it. After some rows what was added up
-       so far is written, with the places of all these views, as one batch
-    3  the caller catches up from the log and lets the views be read
+       walk of one table are backfilled together, in one walk of it. After some rows the sums so far
+       are written, with the progress of all these views, as one batch
+    3  the caller catches up from the log and marks the views ready
 
-A fill that was cut short by the death of the process can go on: the tables as of s are their newest
-rows undone by the log. `Build` is how whoever asked for the views watches, slows or stops it.
+A backfill interrupted by the death of the process can be resumed: the tables as of s are their
+newest rows undone by the log. With `Build` the caller watches, slows down or stops a backfill.
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from belvedere.views.watermarks import watermark
 
 T = TypeVar("T")
 GROUPS_MAX = 20_000
-"""So many groups are added up in memory before they are written: one batch, one short section."""
+"""The groups that are summed in memory before they are written: one batch, one short section."""
 
 BATCH_ROWS = SCAN_BATCH_ROWS
-"""So many rows are read at a time."""
+"""The rows that are read at a time."""
 
 ROWS_MAX = 500_000
-"""So many rows at most are walked again after a kill."""
+"""The most rows that are walked again after a kill."""
 
 
 @dataclass(slots=True)
 class Build:
-    """`check` raises when the build is to stop; `progress` is told the rows read so far; `share`
-    is how much of the time it may take."""
+    """Controls a build: `check` raises when it is to stop; `progress` is called with the rows read
+    so far; `share` is the share of the time that it may take."""
 
     check: Callable[[], None] = lambda: None
     progress: Callable[[int], None] = lambda rows: None
@@ -60,7 +60,7 @@ class Build:
     filled: set[int] = field(default_factory=set)
 
     def read(self, rows: int, spent_s: float) -> None:
-        """Some rows are done, in so much time."""
+        """Report rows read, in so much time: checks for a stop, and sleeps to keep the share."""
         self.rows += rows
         self.progress(self.rows)
         self.check()
@@ -76,8 +76,8 @@ def backfill(
     reader: Reader,
     build: Build,
 ) -> None:
-    """Write the state of these views as of `reader`, with their watermarks. Views that were begun
-    before go on where they were; `reader` is then at their watermark."""
+    """Write the state of these views as of `reader`, with their watermarks. A backfill that was
+    begun before continues from its progress; `reader` is then at the views' watermark."""
     position = reader.position
     places = {view.id: place_of(commits_reader(commits), view.id) for view in views}
     readers = (reader, Watched(reader, build))
@@ -123,17 +123,18 @@ def may_go_on(keeper: Maintainers, reader: Reader, view: View) -> bool:
 
 
 Following = tuple[int, bytes] | None
-"""Phase and place that come next; None: the fill is over."""
+"""The next phase, and the key at which it continues; None: the backfill has ended."""
 
 
 class Sink(Protocol):
-    """Writes what fills have added up, and where they are, in one step."""
+    """Writes the sums of backfills, and their progress, atomically."""
 
     def write(self, fills: Sequence[Fill], following: Following) -> None: ...
 
 
 class Steps:
-    """Walks, and writes after every so many rows."""
+    """Runs the phases of backfills: walks tables and key lists, and writes after every so many
+    rows."""
 
     def __init__(self, commits: CommitProtocol, reader: Reader, build: Build, sink: Sink) -> None:
         self._commits = commits
@@ -142,7 +143,7 @@ class Steps:
         self._sink = sink
 
     def alone(self, fill: Fill, place: Place) -> None:
-        """All phases of one view, from its place on."""
+        """Run all phases of one view, from its progress on."""
         if not fill.way.phases:
             update = fill.whole()
             write_update(self._commits, lambda newest: update)
@@ -161,7 +162,7 @@ class Steps:
             self._forget_lists(fill)
 
     def walk(self, fills: Sequence[Fill], number: int, table: int, after: bytes) -> None:
-        """One walk of a table for several views."""
+        """Walk a table once for several views."""
         compiled = compiled_table(self._reader.catalog, table)
         key_of, decode = compiled.key_of, compiled.decode
         start = after or compiled.start
@@ -169,7 +170,7 @@ class Steps:
         self._walk(fills, number, batches, lambda value: key_of(decode(value)))
 
     def _walk_list(self, fill: Fill, number: int, listed: KeyList, after: bytes) -> None:
-        """The keys that earlier phases have found."""
+        """Walk the keys that earlier phases have listed."""
         start, end = listed_range(fill.view.id, fill.way.phases[number].walks)
         pairs = commits_reader(self._commits).scan(after or start, end, batch_rows=BATCH_ROWS)
         last: list[bytes] = []
@@ -208,7 +209,7 @@ class Steps:
         self._end(fills, number)
 
     def _end(self, fills: Sequence[Fill], number: int) -> None:
-        """A phase is over; after the last one so is the fill, unless there are lists to forget."""
+        """End a phase; the last one also ends the backfill, unless key lists remain to delete."""
         over = number + 1 == fills[0].way.steps and not fills[0].way.lists
         self._write(fills, None if over else (number + 1, b""))
 
@@ -226,7 +227,7 @@ class Steps:
 
 
 class _Batches:
-    """One batch for all of a walk."""
+    """Writes all backfills of a walk in one batch."""
 
     def __init__(self, commits: CommitProtocol) -> None:
         self._commits = commits
@@ -253,7 +254,7 @@ class _Batches:
 
 
 def commits_reader(commits: CommitProtocol) -> Reader:
-    """What is published now, for looking."""
+    """A reader of the newest published state that holds no snapshot."""
     snapshot = commits.snapshot()
     try:
         return commits.reader(snapshot)

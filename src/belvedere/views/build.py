@@ -1,14 +1,14 @@
-"""Filling an index of a table that has rows already, while writers go on.
+"""The build state of indexes and views, and the backfill of an index while writers continue.
 
 The index is in the catalog first, in state BUILDING, so every commit from then on maintains its
-entries. The rows that were there before are then walked in chunks; each chunk is read and its
-entries are written inside the commit section, so no row can change in between, and an entry is
-right from the moment it is written. A row seen twice (by a commit and by its chunk) gives the same
-entry twice. Nobody reads the index before it is READY.
+entries. The rows that existed before are then walked in chunks; each chunk is read and its entries
+are written inside the commit section, so no row can change in between, and an entry is right from
+the moment it is written. A row seen twice (by a commit and by its chunk) gives the same entry
+twice. No statement reads the index before it is READY.
 
-A failed build leaves nothing: the index is dropped again, with its entries. One that was cut short
-by a crash is dropped when the store is opened, or goes on where views that need it do (`Place`,
-written with every chunk).
+A failed build leaves nothing: the index is dropped again, with its entries. A build interrupted by
+a crash is dropped when the store is opened, or resumed together with the views that need the index
+(its progress is written with every chunk).
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ from belvedere.views.rekey import CompileExpression, RekeyParticipant
 CHUNK_ROWS = 256
 
 Progress = Callable[[int], None]
-"""Told the number of rows walked so far."""
+"""Called with the number of rows walked so far."""
 
 
 def unfinished(catalog: Catalog) -> tuple[Index | View, ...]:
-    """The indexes and views that are not filled, or not in their place yet, though they should
-    be."""
+    """The indexes and views whose build has begun and not ended: not backfilled yet, or staged and
+    not yet put in place of the view they replace."""
     return tuple(
         item
         for item in catalog.objects.values()
@@ -53,8 +53,8 @@ def is_staged(item: Index | View) -> bool:
 
 
 def gone_on_with(left: Sequence[Index | View], *, every: bool) -> list[Index | View]:
-    """Those of the unfinished whose fill goes on: views that were made to, or `every` one; and what
-    they stand on. In the order in which they are filled."""
+    """The unfinished items whose build is resumed: resumable views, or with `every` all views; and
+    the indexes and auxiliary views they depend on. In the order in which they are backfilled."""
     asked = [item for item in left if _is_resumable(item) or (every and not _is_second(item))]
     views = [item for item in asked if isinstance(item, View)]
     below = {id_ for view in views for id_ in (*view.supporting_objects, *view.auxiliary_views)}
@@ -83,7 +83,7 @@ def fill_index(
     compile_expression: CompileExpression,
     progress: Progress | None = None,
 ) -> None:
-    """Write the entries of every row of the index's table. 23505 when values are not unique."""
+    """Write the index entries of every row of the table. 23505 when values are not unique."""
     table = compiled_table(catalog, index.table)
     participant = RekeyParticipant(catalog, index, compile_expression)
     start, done = _begun(commits, index) or table.start, 0
@@ -113,7 +113,7 @@ _WAY = "rows of its table"
 
 
 def _begun(commits: CommitProtocol, index: Index) -> bytes | None:
-    """Where a fill that was cut short had got to."""
+    """The key at which an interrupted backfill continues."""
     found: list[Place | None] = []
 
     def look(newest: Reader) -> list[Write]:

@@ -1,10 +1,10 @@
-"""Who builds what on a row-atomic store, so that another node can take it over.
+"""The builder of each unfinished index or view on a row-atomic store, so that nodes can take over.
 
 The commit that puts an index or view being built into the catalog also writes which node builds it.
-Only that node lets it be read, or gives it up. When its heartbeat stops, any other node makes
-itself the builder, in a batch of maintenance, of which there is one at a time; from then on
-whatever the former one still tries is refused. What a node took over it finishes, if it was made to
-go on (WITH (backfill = 'resumable')), or takes away.
+Only that node marks it ready, or gives it up. When its heartbeat stops, any other node makes itself
+the builder, in a maintenance batch, of which there is one at a time; from then on every step of the
+former builder is refused. A node finishes what it took over, if the build is resumable
+(WITH (backfill = 'resumable')), or drops it.
 """
 
 from __future__ import annotations
@@ -32,20 +32,20 @@ def builder_key(item: int) -> bytes:
 
 
 def builder_of(reader: Reader, item: int) -> int | None:
-    """The node that builds an index or view; None: it is not being built."""
+    """The id of the node that builds an index or view; None: it is not being built."""
     value = reader.get(builder_key(item))
     return None if value is None else int(_NODE.unpack(value)[0])
 
 
 def require_builder(reader: Reader, item: int, node: int) -> None:
-    """Unavailable (55006) when the node does not build it any more."""
+    """Raise Unavailable (55006) when the node is no longer its builder."""
     if builder_of(reader, item) != node:
         raise Unavailable(TAKEN_OVER, sqlstate="55006")
 
 
 def note_builders(changes: Sequence[RowChange], reader: Reader, writer: Writer, node: int) -> None:
-    """In the commit of a catalog change: what is begun is built by this node, and what this node
-    has finished by nobody any more."""
+    """In the commit of a catalog change: make this node the builder of each build that begins, and
+    remove the builder of each build that ends."""
     for old, new in _changed(changes):
         was, is_ = unfinished_item(old), unfinished_item(new)
         if is_ and not was and new is not None:
@@ -86,7 +86,7 @@ def _changed(
 
 
 def taken_over(commits: RowCommit, catalog: Catalog, reader: Reader) -> list[Index | View]:
-    """What nodes that are silent were building, and this one builds from now on."""
+    """Make this node the builder of what silent nodes were building; returns those items."""
     found = {item.id: builder_of(reader, item.id) for item in unfinished(catalog)}
     silent = {node for node in found.values() if node is not None and commits.is_silent(node)}
     orphans = {id_: node for id_, node in found.items() if node in silent}
@@ -102,5 +102,5 @@ def taken_over(commits: RowCommit, catalog: Catalog, reader: Reader) -> list[Ind
 
 
 def built_by_others(reader: Reader, items: Sequence[int], node: int) -> bool:
-    """Whether another node builds some of them: then what is ready of them serves it."""
+    """Whether another node builds some of the items: then it also uses those that are ready."""
     return any(builder_of(reader, id_) not in (None, node) for id_ in items)

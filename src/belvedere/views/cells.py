@@ -54,7 +54,7 @@ def cell_participants(
 
 
 class Guarded:
-    """An immediate view as a participant that also knows its locks."""
+    """An immediate view as a participant that also requests join-key locks."""
 
     checks = False
 
@@ -72,7 +72,7 @@ class Guarded:
         try:
             self.maintainer.writes(changes, notes, recorder)
         except (InvalidInput, Unsupported):
-            pass  # the commit itself meets it again, and says so
+            pass  # the commit itself meets the error again, and reports it
         locks = {*notes.locks, *self._written(changes, reader.catalog)}
         if self._auxiliary:  # other views read its rows while they are maintained
             for key, _, _ in recorder.additions:
@@ -84,7 +84,7 @@ class Guarded:
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
         if self._building and not isinstance(writer, RowWriter):
-            return  # a preview, of what nobody may read yet
+            return  # a preview, of a view that may not be read yet
         self.maintainer.writes(changes, reader, writer)
 
     def _written(self, changes: Sequence[RowChange], catalog: Catalog) -> Iterator[LockRequest]:
@@ -94,7 +94,7 @@ class Guarded:
             yield from covering(catalog, change.key, WRITES)
             for participant in self._keeper.indexes(catalog, frozenset([change.relation])):
                 if not isinstance(participant, RekeyParticipant):
-                    continue  # an auxiliary view, which asks for its locks itself
+                    continue  # an auxiliary view, which requests its own locks
                 for value in (change.old, change.new):
                     entry = participant.entry(value)
                     if entry is not None:
@@ -102,8 +102,8 @@ class Guarded:
 
 
 class GuardedUnique(Unique):
-    """A unique index of a view. Whoever changes how many rows a key has claims the key: then what
-    is newest of its rows is all there is, since a claim is held until they are written."""
+    """A unique index of a view. A transaction that changes how many rows a key has claims the key:
+    then the newest of its rows are all there are, since a claim is held until they are written."""
 
     def __init__(self, catalog: Catalog, view: View, inner: Guarded) -> None:
         super().__init__(catalog, view, inner)
@@ -115,13 +115,13 @@ class GuardedUnique(Unique):
         try:
             self._maintainer.writes(changes, reader, recorder)
         except (InvalidInput, Unsupported):
-            pass  # the commit itself meets it again, and says so
+            pass  # the commit itself meets the error again, and reports it
         claims = [self.keys.claimed(payload) for _, payload, _ in recorder.additions]
         mine = {LockRequest("claim", key) for key in claims if key is not None}
         return mine.union(super().locks(changes, reader))
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
-        """Rows of an index being built are looked at when it is ready; a preview holds no claim."""
+        """Rows of an index being built are checked when it is ready; a preview holds no claim."""
         if self._building or not isinstance(writer, RowWriter):
             self.inner.writes(changes, reader, writer)
         else:
@@ -154,20 +154,20 @@ class Notes(ReaderWrapper):
 
 
 def covering(catalog: Catalog, key: bytes, side: int) -> tuple[LockRequest, LockRequest]:
-    """The locks of everybody who reads this key, by its first column or with all others."""
+    """The locks of all readers of this key, by its first column or in a scan of the relation."""
     prefix = key[: keyspace.ROW_PREFIX_BYTES]
     return narrowest(catalog, key, key, side), LockRequest("join", prefix, side)
 
 
 def narrowest(catalog: Catalog, start: bytes, end: bytes, side: int) -> LockRequest:
-    """The lock that covers a range, or (start = end) a key."""
+    """The narrowest lock that covers a range, or (start = end) a key."""
     prefix = start[: keyspace.ROW_PREFIX_BYTES]
     codec = _codec(catalog, int.from_bytes(prefix[1:]))
     if codec is not None and codec.columns:
         try:
             value = start[: codec.first_end(start)]
         except Corruption:
-            return LockRequest("join", prefix, side)  # a bound without a whole first column
+            return LockRequest("join", prefix, side)  # the first column is incomplete
         after = keyspace.next_prefix(value)
         if start == end or (after is not None and end <= after):
             return LockRequest("join", value, side)
@@ -187,8 +187,8 @@ def _codec(catalog: Catalog, relation: int) -> KeyCodec | None:
 
 
 class CellFlip(Flip):
-    """Catalog changes of views. What an immediate view is built from never comes from the log, so
-    becoming ready brings nothing along; a live switch would, and is refused."""
+    """State transitions of views. An immediate view is never built from the log, so becoming ready
+    applies nothing; a live switch would have to apply the log, and is refused."""
 
     def __init__(self, keeper: Keeper, log: ChangeLog, node: int) -> None:
         super().__init__(keeper, log)

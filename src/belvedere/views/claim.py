@@ -1,24 +1,25 @@
-"""Claims: who maintains a group, from where to where.
+"""Claims: the right to maintain a group over a log range, fenced by an epoch.
 
-By itself a group is maintained by the worker of the process that has the store open. Somebody else
-(a Spark job) takes it over with a claim, which is a row of the store:
+By default a group is maintained by the worker of the process that has the store open. An external
+driver (a Spark job) takes it over with a claim, which is a row of the store:
 
-    claim = take(commits, group, "spark job 7")        # epoch 4, (120, 180]
-    additions = ...                                    # what (claim.start, claim.end] adds
-    claim = advance(commits, claim, additions)         # one visible step; epoch 4, (180, 240]
-    release(commits, claim)                            # the worker goes on
+    claim = take_claim(commits, group, "spark job 7")    # epoch 4, (120, 180]
+    additions = ...                                      # what (claim.start, claim.end] adds
+    claim = advance_claim(commits, claim, additions)     # one visible step; epoch 4, (180, 240]
+    release_claim(commits, claim)                        # the worker maintains the group again
 
-- `take` is refused while another owner holds the group, unless `force` is said: then the epoch
+- `take` is refused while another owner holds the group, unless `force` is given: then the epoch
   grows and the former owner is refused from its next step on. An owner that takes its own claim
-  again (after a restart) gets a new epoch and the same stretch, as far as it is not done.
+  again (after a restart) gets a new epoch and the part of the same log range that is not done.
 - `advance` writes the additions, the watermark and the next claim in one batch, and only when
-  epoch, watermark and the group's views are still those of the claim. So every stretch of the log
-  is applied exactly once, whoever dies when.
-- `additions` are (key, payload, amounts) as for `Writer.add`, of the views `members` names at the
-  claim's start. Views beside the group (`views.watermarks`) stay with the worker.
-- `release` hands back. The epoch stays, so that a claim of before can never be used again.
+  epoch, watermark and the group's views are still those of the claim. So every log range is
+  applied exactly once, no matter which process dies at which time.
+- `additions` are (key, payload, amounts) as for `Writer.add`, of the views that share the group's
+  watermark at the claim's start. Detached views (`views.watermarks`) stay with the worker.
+- `release` returns the group to the worker. The epoch stays, so that an earlier claim can never be
+  used again.
 
-A claim that nobody moves is taken over by the worker after a while (`views.worker`).
+A claim that does not advance is taken over by the worker after a while (`views.worker`).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ class Claim(NamedTuple):
 
 
 class _Stored(msgspec.Struct, frozen=True, array_like=True):
-    """No owner: free."""
+    """A claim as it is stored. An empty owner: the group is free."""
 
     owner: str
     epoch: int
@@ -68,7 +69,7 @@ _decode = msgspec.msgpack.Decoder(_Stored).decode
 
 
 def holder(reader: Reader, group: int) -> Claim | None:
-    """The claim under which somebody else maintains the group; None: the worker does."""
+    """The claim under which an external driver maintains the group; None: the worker does."""
     stored = _stored(reader, group)
     return None if stored is None or not stored.owner else _claim(group, stored)
 
@@ -81,8 +82,8 @@ def take(
     positions_max: int = STRETCH_POSITIONS_MAX,
     force: bool = False,
 ) -> Claim:
-    """Claim the group from its watermark on, up to what is written now. InvalidInput when there is
-    no such group, Unavailable (55006) when another owner holds it."""
+    """Claim the group from its watermark to the newest written position. InvalidInput when there
+    is no such group, Unavailable (55006) when another owner holds it."""
     if not owner:
         raise InvalidInput("a claim needs an owner", sqlstate="22023")
     taken: list[Claim] = []
@@ -102,7 +103,7 @@ def take(
             raise InvalidInput("maintenance group does not exist", sqlstate="42704", group=group)
         end = min(reader.position, start + positions_max)
         if stored is not None and stored.owner and stored.start == start < stored.end:
-            end = stored.end  # the same batch, so that what was made for it is not in vain
+            end = stored.end  # the same batch, so that work already done for it can be used
         epoch = 1 if stored is None else stored.epoch + 1
         taken[:] = [Claim(group, owner, epoch, start, end, reader.catalog.version)]
         return [_write(taken[0])]
@@ -118,8 +119,8 @@ def advance(
     *,
     positions_max: int = STRETCH_POSITIONS_MAX,
 ) -> Claim:
-    """Apply what (start, end] adds; the claim for what comes next. Unavailable (55006) when the
-    claim is no longer valid; (40001) when the group has other views now: take it again."""
+    """Apply what (start, end] adds; returns the claim for the next log range. Unavailable (55006)
+    when the claim is no longer valid; (40001) when the group has other views now: take it again."""
     listed = list(additions)
     moved: list[Claim] = []
 
@@ -147,7 +148,7 @@ def advance(
 
 
 def renew(commits: Commits, claim: Claim, *, positions_max: int = STRETCH_POSITIONS_MAX) -> Claim:
-    """The claim again for the stretch up to now, when there was nothing to do before."""
+    """Extend the claim's log range to the newest position, when it had nothing to apply."""
     renewed: list[Claim] = []
 
     def make(reader: Reader) -> list[Write]:
@@ -162,7 +163,7 @@ def renew(commits: Commits, claim: Claim, *, positions_max: int = STRETCH_POSITI
 
 
 def release(commits: Commits, claim: Claim) -> None:
-    """Give the group back to the worker."""
+    """Return the group to the worker."""
 
     def make(reader: Reader) -> list[Write]:
         _require_valid(reader, claim)
@@ -172,7 +173,7 @@ def release(commits: Commits, claim: Claim) -> None:
 
 
 def forget(commits: Commits, seen: Claim) -> bool:
-    """Take a claim away from an owner that seems gone; False when it has moved since `seen`."""
+    """Revoke the claim of an owner that seems dead; False when it has advanced since `seen`."""
     done: list[bool] = []
 
     def make(reader: Reader) -> list[Write]:
@@ -207,7 +208,7 @@ def _require_valid(reader: Reader, claim: Claim) -> None:
 
 
 def _has_changed(catalog: Catalog, claim: Claim, additions: Sequence[Addition]) -> bool:
-    """Whether a view came to the group, left it or was changed since the claim."""
+    """Whether a view joined the group, left it or was changed since the claim."""
     written = {int.from_bytes(key[1 : keyspace.ROW_PREFIX_BYTES]) for key, _, _ in additions}
     return any(
         item.version > claim.catalog_version

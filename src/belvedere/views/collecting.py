@@ -1,8 +1,8 @@
-"""A batch of maintenance goes on without Python's cycle collector.
+"""Pausing Python's cycle collector during a maintenance batch.
 
-A batch makes a few tuples for every change, keeps them until it is written, and makes no cycles.
-The collector, which counts what is made and kept, would take that for a reason to look at every
-object of the process, several times a batch and for tens of milliseconds each.
+A batch allocates a few tuples for every change, holds them until it is written, and makes no
+cycles. Such allocation triggers full collections, which visit every object of the process, several
+times a batch and for tens of milliseconds each, and find nothing.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from contextlib import contextmanager
 
 @contextmanager
 def uncollected() -> Iterator[None]:
-    """Let nothing be collected meanwhile, in any thread. Several may overlap: the first of them
-    that ends may let it go on for the others."""
+    """Disable the cycle collector, for all threads. Several pauses may overlap: the first of them
+    to end may enable the collector during the others."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,4 +1,4 @@
-"""What the ways to work out a batch really take, against what is expected of them.
+"""Measured costs of the maintenance tiers, as factors of their estimates.
 
 What a change or a row is expected to take are seconds of one machine (`views.cost_model`). How much
 slower or faster a view goes here is measured with every batch that is large enough to tell, as a
@@ -7,8 +7,8 @@ was never measured is as far from what is expected as the same way of other view
 has gone it, as all that was measured: as long as only one way is known, the choice is that of the
 constants.
 
-A way that is not taken is not measured either. So its factor goes back, a little with each batch
-for which it was not taken, and it is tried again.
+A tier that is not taken is not measured either. So its factor decays towards the general one, a
+little with each batch for which it was not taken, and it is tried again.
 """
 
 from __future__ import annotations
@@ -18,30 +18,30 @@ import math
 from belvedere.views.way import Way
 
 CHANGES_MIN = 500
-"""A batch of fewer changes tells nothing: it is over before it is begun."""
+"""A batch of fewer changes is too short to measure."""
 
 NEW = 0.4
-"""How much a measurement counts beside what is known."""
+"""The weight of a new measurement in the moving average."""
 
 BACK = 0.03
-"""How far the factor of a way that was not taken goes back each time."""
+"""How far the factor of a tier that was not taken decays each time."""
 
 FACTOR_MAX = 30.0
 
 
 class Costs:
-    """Factors of views and ways, of ways, and of everything."""
+    """Measured factors per view and tier, per tier, and of all measurements."""
 
     def __init__(self) -> None:
         self._factors: dict[tuple[int, Way] | Way | None, float] = {}
 
     def expected(self, view: int, way: Way, seconds: float) -> float:
-        """What is here expected of what takes so many seconds elsewhere."""
+        """The seconds expected here of what takes `seconds` on the machine of the constants."""
         known = self._factors
         return seconds * known.get((view, way), self._general(way))
 
     def note(self, view: int, way: Way, seconds: float, taken_s: float, changes: float) -> None:
-        """A batch of so many changes, of which so many seconds were expected, took `taken_s`."""
+        """Record that a batch of so many changes, estimated at `seconds`, took `taken_s`."""
         if changes < CHANGES_MIN or not 0 < seconds < math.inf:
             return
         found = min(max(taken_s / seconds, 1 / FACTOR_MAX), FACTOR_MAX)
@@ -50,7 +50,7 @@ class Costs:
             self._factors[key] = found if known is None else known + NEW * (found - known)
 
     def passed_over(self, view: int, way: Way) -> None:
-        """A batch could have gone this way, and did not."""
+        """Decay the factor of a tier that a batch could have taken, and did not."""
         known = self._factors.get((view, way))
         if known is not None:
             self._factors[view, way] = known + BACK * (self._general(way) - known)

@@ -1,4 +1,4 @@
-"""The auxiliary views of a new view: those that are there already, and those to be made."""
+"""The auxiliary views of a new view: existing ones that serve it, and new ones to create."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def create_auxiliaries(keeper: Keeper, edit: Edit, defined: DefinedView) -> tupl
 
 
 def _shared(keeper: Keeper, catalog: Catalog, one: Auxiliary, wanted: ViewDefinition) -> int | None:
-    """An auxiliary view that has all that is wanted and stands on nothing that this view does
-    not."""
+    """An existing auxiliary view that contains the required one, and depends only on relations that
+    this view depends on."""
     for view in catalog.views:
         on_same = set(view.inputs) <= set(wanted.inputs) and set(view.reads) <= set(wanted.reads)
         if view.part and on_same:

@@ -1,7 +1,7 @@
-"""The rows of a step's changes, decoded once, however many views take them in.
+"""The changes of a step as decoded rows, shared by all views that are maintained from them.
 
-They are sorted by table, and what went and came is decoded once for all views that use the same
-columns of a table.
+They are grouped by table, and deleted and inserted rows are decoded once for all views that use the
+same columns of a table. An update is a deleted and an inserted row.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ from belvedere.views.quick import Leg
 PREFIX = keyspace.ROW_PREFIX_BYTES
 
 Sides = tuple[list[Row], list[Row]]
-"""Rows that went, and rows that came."""
+"""Deleted rows, and inserted rows."""
 
 
 class Decoded:
-    """The changes of a step as rows of their tables, for all views that take them in."""
+    """The changes of a step as rows of their tables, for all views maintained from them."""
 
     def __init__(self, changes: Sequence[RowChange]) -> None:
         self.changes = changes
@@ -30,8 +30,8 @@ class Decoded:
         self._sides: dict[tuple[bytes, tuple[int, ...]], tuple[RowLayout, Sides]] = {}
 
     def sides(self, prefix: bytes, leg: Leg) -> Sides:
-        """What went and came of the columns that a leg of this table uses; changes of other columns
-        are left out."""
+        """The deleted and inserted rows, projected to the columns that a look-up chain of this
+        table uses; changes of other columns are left out."""
         key = prefix, leg.slots
         known = self._sides.get(key)
         if known is None or not _same(known[0], leg.layout):
@@ -48,7 +48,7 @@ class Decoded:
 
 
 def decoded_beside(changes: Sequence[RowChange], writer: Writer) -> Decoded:
-    """These changes decoded, the same for all participants of one step."""
+    """These changes decoded, one object for all participants of one step."""
     key = (Decoded, id(changes))
     known = writer.shared.get(key)
     if isinstance(known, Decoded) and known.changes is changes:
@@ -58,7 +58,7 @@ def decoded_beside(changes: Sequence[RowChange], writer: Writer) -> Decoded:
 
 
 def _same(one: RowLayout, other: RowLayout) -> bool:
-    """Whether two views, compiled at two times, see the same in a row."""
+    """Whether two layouts, compiled at different times, decode a row alike."""
     return one is other or one.slots == other.slots
 
 

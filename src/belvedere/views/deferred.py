@@ -1,8 +1,8 @@
-"""The driver of deferred views: which units are brought forward, and what is known of them.
+"""The driver of deferred maintenance: which units are advanced when, with errors and statistics.
 
-`step` brings whole groups forward, with one read of the log for all of them; `refresh` the unit of
-one view, now. Views that fail are beside their group and are tried again, ever more rarely, until
-what fails is gone from the log's net changes; their error is in `errors` until then.
+`step` advances groups, with one read of the log for all of them; `refresh` advances the unit of one
+view at once. Views that fail are detached from their group and tried again, with a growing delay,
+until the log's net changes no longer hold what fails; their error is in `errors` until then.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ from belvedere.views.watermarks import deferred_views
 RETRY_S_MIN = 0.05
 RETRY_S_MAX = 2.0
 SLOW_S = 1.0
-"""A view that takes longer than this for a batch, and than all others of its group together, goes
-on beside it, in a thread of its own, until it is quick again."""
+"""A view that takes longer than this for a batch, and longer than all others of its group together,
+is detached from it and maintained in a thread of its own, until it is fast again."""
 
 CLAIM_EXPIRY_S = 60.0
-"""A claim that has not moved for so long is that of a dead owner."""
+"""The owner of a claim that has not advanced for so long is taken for dead."""
 
 CLAIM_LOOK_S = 0.2
 
@@ -50,7 +50,7 @@ class _Trouble(NamedTuple):
 
 
 class _Seen(NamedTuple):
-    """Somebody else's claim, since when it has not moved, and when to look at it again."""
+    """An external driver's claim, since when it has not advanced, and when to check it again."""
 
     claim: claim.Claim
     since: float
@@ -58,7 +58,7 @@ class _Seen(NamedTuple):
 
 
 class Deferred:
-    """The deferred views of an open store."""
+    """Maintains the deferred views of an open store."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class Deferred:
         errors: dict[int, Error],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`errors` gets the error of each view that has one. `clock` is monotonic."""
+        """`errors` receives the error of each view that fails. `clock` is monotonic."""
         self._commits = commits
         self._log = log
         self._keeper = keeper
@@ -93,19 +93,19 @@ class Deferred:
         return self._published.published.catalog
 
     def sample(self) -> int:
-        """Note what is published now; returns it."""
+        """Record the published position as a sample, and return it."""
         position = self._published.published.position
         self.samples.note(position, self.clock())
         return position
 
     def schedules(self) -> dict[int, Schedule]:
-        """The groups there are."""
+        """The schedule of every maintenance group."""
         return schedules(deferred_views(self.catalog))
 
-    # -- moving -------------------------------------------------------------------------------
+    # -- advancing ----------------------------------------------------------------------------
 
     def step(self, groups: Collection[int]) -> bool:
-        """Bring these groups towards what is published; returns whether all of them are there."""
+        """Advance these groups towards the published position; returns whether all reached it."""
         late: list[Unit] = []
         beside: list[View] = []
 
@@ -139,7 +139,7 @@ class Deferred:
 
     def step_slow(self) -> bool:
         """One batch for each of the slow views; returns whether there was anything to do. A view
-        that is quick again is brought to where its group is, so that it moves with it."""
+        that is fast again is brought to its group's watermark, so that it rejoins the group."""
         back: set[int] = set()
 
         def wanted(reader: Reader) -> list[Unit]:
@@ -160,7 +160,7 @@ class Deferred:
         return moved
 
     def put_aside(self, view: View) -> None:
-        """Maintain a view beside its group from now on: it is too slow for the others."""
+        """Maintain a view detached from its group from now on: it is too slow for the others."""
         self.slow.add(view.id)
         put_aside(self._commits, view)
 
@@ -172,9 +172,8 @@ class Deferred:
                 self.put_aside(view)
 
     def refresh(self, view: View) -> int:
-        """Bring the unit of a view to what is published now, or beyond; returns where it is then.
-        Somebody else may be at the same work: whoever comes second to a stretch goes on after
-        it."""
+        """Bring the unit of a view to the published position, or beyond; returns its watermark
+        then. Another thread may advance the same unit: the second to reach a log range skips it."""
         goal, at = self.sample(), -1
         while at < goal:
             failed: list[Error] = []
@@ -215,7 +214,7 @@ class Deferred:
         trouble = self._troubles.get(unit.mark)
         return trouble is None or self.clock() >= trouble.again_at
 
-    # -- what is known ------------------------------------------------------------------------
+    # -- errors and statistics ----------------------------------------------------------------
 
     def _note(self, batch: Batch, written: bool) -> None:
         now = self.clock()
@@ -238,7 +237,7 @@ class Deferred:
                 self._moved.notify_all()
 
     def _expected(self, units: list[Unit], position: int) -> dict[int, float]:
-        """When a step of these units will have ended, by what changes have cost so far."""
+        """When a step of these units is expected to end, by the measured cost of changes."""
         seconds = sum(
             (position - unit.start) * (self.of(view).seconds_per_change or 0.0)
             for unit in units
@@ -248,12 +247,12 @@ class Deferred:
         return {unit.group: ends for unit in units}
 
     def seconds_left(self, group: int) -> float | None:
-        """For how much longer the worker will be at this group; None when it is not."""
+        """For how much longer the worker will be busy with this group; None when it is not."""
         ends = self._busy.get(group)
         return None if ends is None else max(0.0, ends - self.clock())
 
     def wait_moved(self, seen: int, timeout_s: float) -> None:
-        """Block until `moves` is no longer what was seen, or the time is up."""
+        """Block until `moves` differs from `seen`, or the timeout has passed."""
         with self._moved:
             self._moved.wait_for(lambda: self.moves != seen, timeout_s)
 
@@ -270,7 +269,7 @@ class Deferred:
             return self.upkeep.setdefault(view.id, Upkeep())
 
     def again_at(self) -> float | None:
-        """When a view that failed, or a group that another maintains, is to be tried again."""
+        """When a failed view, or a group with an external driver, is to be tried again."""
         views = deferred_views(self.catalog)
         _keep(self._troubles, {view.id for view in views})
         _keep(self._claims, {view.group for view in views})
@@ -284,7 +283,7 @@ class Deferred:
         return {v.group for v in views if v.id in self._troubles or v.group in self._claims}
 
     def fail(self, groups: Collection[int], error: Exception) -> None:
-        """A step could not be made at all: every view of these groups says so."""
+        """Record the error of a step that failed altogether for every view of these groups."""
         views = [view.id for view in deferred_views(self.catalog) if view.group in groups]
         self.fail_views(views, error)
 

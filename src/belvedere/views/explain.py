@@ -1,5 +1,6 @@
-"""How a view is kept, as text: its state, and its delta plan, with one term for each way in which
-its tables can change together.
+"""EXPLAIN of a view: its stored state and its delta plan as text.
+
+The delta plan has one term for each set of tables that can change together.
 
     incremental
     kept: groups (customer), 4 amounts: rows; count(*), distributive; avg(total), algebraic
@@ -33,7 +34,7 @@ _ALGEBRAIC = ("avg", "variance", "var_samp", "var_pop", "stddev", "stddev_samp",
 
 
 def explained(catalog: Catalog, compiled: Compiled) -> list[str]:
-    """Lines of text, without positions or costs."""
+    """The lines that explain a view, without positions or costs."""
     lines = [how(compiled.tree), _state(compiled), *_aggregates(compiled.tree)]
     lines += _tree(catalog, compiled.tree)
     for number, one in enumerate(compiled.auxiliaries, 1):
@@ -42,7 +43,7 @@ def explained(catalog: Catalog, compiled: Compiled) -> list[str]:
 
 
 def described(one: Auxiliary) -> str:
-    """What an auxiliary view keeps, in a line."""
+    """One line about what an auxiliary view stores."""
     tables = ", ".join(dict.fromkeys(_tables(one.tree)))
     if isinstance(one, KeptGroups):
         calls = "; ".join(["rows", *map(_call, one.calls)])
@@ -80,7 +81,7 @@ def _aggregates(tree: Tree) -> list[str]:
 
 
 def kind_of(name: str, distinct: bool = False) -> str:
-    """What kind of aggregate it is: whether parts of a group can be combined, and how."""
+    """The kind of an aggregate: whether results of parts of a group can be combined, and how."""
     if distinct and name not in _ENDS:
         return "holistic"
     if name in _ENDS:

@@ -7,17 +7,17 @@ Sums are written as folds, which also take in what was added up to the snapshot.
 
 A view that is to be resumed is filled in steps, which another node can go on with:
 
-    1  what writers have added since the view is in the catalog is taken for nothing, as of a
-       snapshot s: sums of zero, as folds at s. What they add later stays
-    2  one batch of maintenance writes s as the view's watermark, which keeps the log and the
-       versions of rows from s on, and the place where the fill begins
-    3  the tables are walked as of s (`views.fill_steps`). After some rows what was added up is
-       added to the view, with the place, by a batch of maintenance: a record of the log, written
-       once, and only while this node is the builder (`views.builders`)
-    4  the view becomes ready; of an immediate one, the watermark goes
+    1  what writers have added since the view is in the catalog is reset to zero as of a snapshot s:
+       sums of zero, as folds at s. What they add later stays
+    2  one maintenance batch writes s as the view's watermark, which retains the log and the
+       versions of rows from s on, and the initial progress
+    3  the tables are walked as of s (`views.fill_steps`). After some rows the sums are added to the
+       view, with the progress, by a maintenance batch: a record of the log, written once, and only
+       while this node is the builder (`views.builders`)
+    4  the view becomes ready; the watermark of an immediate view is deleted
 
-A fill that cannot go on (its way has changed) begins at 1 again: the zeros of the later snapshot
-take in what the earlier one had added.
+A backfill that cannot be resumed (its plan has changed) begins at 1 again: the zeros of the later
+snapshot absorb what the earlier one had added.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def fill_in_steps(
     view: View,
     build: Build,
 ) -> bool:
-    """Fill a view, or go on with it; False when it has to be filled as a whole."""
+    """Backfill a view, or resume its backfill; False when it has to be done in one step."""
     with begin() as snapshot:
         maintainer = keeper.maintainer(snapshot.catalog, view)
         way = way_of(maintainer, small=False)
@@ -223,13 +223,14 @@ def _begin(commits: RowCommit, snapshot: Transaction, view: View, place: Place) 
 
 
 class _Records:
-    """One record of the log for each step."""
+    """Writes one record of the log for each step."""
 
     def __init__(self, commits: RowCommit) -> None:
         self._commits = commits
 
     def write(self, fills: Sequence[Fill], following: Following) -> None:
-        """A fill that is over stays at its end until the view is ready."""
+        """Add the sums and write the progress. A backfill that has ended keeps its final progress
+        until the view is ready."""
         (fill,) = fills
         additions, keys = fill.taken()
         phase, after = following or (fill.way.steps, b"")

@@ -1,11 +1,12 @@
-"""How far the fill of a view is: written in the batch that adds what was walked.
+"""The progress of a view's backfill, written in the batch that adds the rows walked so far.
 
-    no watermark            not begun
-    a watermark, a place    begun at that position; what comes before the place is in the view
-    a watermark alone       filled as of that position; it has to catch up from the log
+    no watermark              not begun
+    watermark and progress    begun at that position; all rows before the progress key are in the
+                              view
+    watermark only            backfilled as of that position; it has to catch up from the log
 
-The place names the way the view is filled, since it has a meaning on that way alone. Keys of
-partitions that a fill has found are kept beside it, in numbered lists, until it is over.
+The progress names the backfill plan, since it has a meaning for that plan only. Keys of partitions
+that a backfill has found are stored in numbered key lists until it ends.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 class Place(msgspec.Struct, frozen=True, array_like=True):
-    """Phases before `phase` are over; of that one, all before `after`."""
+    """Phases before `phase` are done, and of that phase all keys before `after`."""
 
     way: str
     phase: int = 0
@@ -29,7 +30,7 @@ class Place(msgspec.Struct, frozen=True, array_like=True):
 
     @property
     def is_start(self) -> bool:
-        """Whether nothing was saved yet."""
+        """Whether no step was saved yet."""
         return not self.phase and not self.after
 
 
@@ -37,7 +38,7 @@ _decode = msgspec.msgpack.Decoder(Place).decode
 
 
 def place_of(reader: Reader, view: int) -> Place | None:
-    """None: its fill was not begun, or is over."""
+    """The stored progress; None: the backfill was not begun, or has ended."""
     value = reader.get(place_key(view))
     return None if value is None else _decode(value)
 
@@ -47,13 +48,13 @@ def place_write(view: int, place: Place | None) -> Write:
 
 
 def listed_key(view: int, number: int, key: bytes) -> bytes:
-    """Where a key of a list is kept. Names are text, so it is written in hexadecimal digits, which
-    are in the order of the bytes."""
+    """The store key of an entry of a key list. Names are text, so the entry's key is written in
+    hexadecimal digits, which sort as the bytes do."""
     return keyspace.meta_key(f"backfill/{view}/{number}/{key.hex()}")
 
 
 def listed_range(view: int, number: int | None = None) -> tuple[bytes, bytes]:
-    """All keys of one list, or of all lists of a view."""
+    """The store range of one key list, or of all key lists of a view."""
     one = "" if number is None else f"{number}/"
     start = keyspace.meta_key(f"backfill/{view}/{one}")
     end = keyspace.next_prefix(start)

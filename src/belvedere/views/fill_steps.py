@@ -1,8 +1,9 @@
-"""One view being filled: its phases, and what was added up since the last step was written.
+"""The backfill of one view: its plan, and the sums since the last step was written.
 
-rows         a table whose rows, each by itself, make the view (`Maintainer.table`)
+rows         a table whose rows contribute independently (`views.maintain`, the driving table)
 parts        any other sum of parts (`views.fill_parts`)
-as a whole   what is no sum, and what is so small that nothing would be saved before the end
+as a whole   in one step: a view that is no sum of parts, or so small that no progress would be
+             saved before the end
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ Adder = Callable[[Sequence[Any]], None]
 
 
 class Way(NamedTuple):
-    """How a view is filled. `phases` is empty when it is by rows of `table`, or as a whole."""
+    """How a view is backfilled. `phases` is empty for the rows of `table`, and for one step."""
 
     name: str
     table: int | None
@@ -45,7 +46,7 @@ class Way(NamedTuple):
 
 
 def way_of(maintainer: Maintainer, *, small: bool) -> Way:
-    """`small`: what takes longer in parts than as a whole is done as a whole."""
+    """Choose the backfill plan. `small`: parts that take longer than one step are not used."""
     if maintainer.table is not None:
         return Way(f"rows of {maintainer.table}", maintainer.table)
     parts = maintainer.parts()
@@ -59,12 +60,12 @@ def way_of(maintainer: Maintainer, *, small: bool) -> Way:
 
 
 class Fill:
-    """What is walked is added up here, until somebody writes it."""
+    """Sums the rows walked for one view, until a sink writes them."""
 
     def __init__(
         self, view: View, maintainer: Maintainer, way: Way, readers: tuple[Reader, Reader]
     ) -> None:
-        """`readers` are of the tables: the second tells the build how far its scans are."""
+        """`readers` read the tables; the second also reports the progress of its scans."""
         self.view = view
         self.way = way
         self.sums: Sums = {}
@@ -77,11 +78,11 @@ class Fill:
         return len(self.sums) + len(self._keys)
 
     def together(self, number: int) -> int:
-        """How many rows are to be added at once."""
+        """How many rows a phase adds at once."""
         return self.way.phases[number].part.together if self.way.phases else 1
 
     def add(self, number: int, walked: Sequence[Any]) -> None:
-        """Rows of the table, or keys of the list, that a phase walks."""
+        """Add rows of the table, or keys of the key list, that a phase walks."""
         if not self.way.phases:
             self._maintainer.sum_rows(walked, self._partners, self.sums)
             return
@@ -96,7 +97,7 @@ class Fill:
                 self._keys[listed_key(self.view.id, phase.into, name)] = value
 
     def taken(self) -> tuple[list[Addition], list[Write]]:
-        """What was added up since this was asked last: additions to the view, and keys of lists."""
+        """Take the sums since the last call: additions to the view, and entries of key lists."""
         recorder, keys = Recorder(), list(self._keys.items())
         self._maintainer.write_sums(self.sums, recorder)
         self.sums, self._keys = {}, {}

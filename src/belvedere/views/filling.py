@@ -174,7 +174,7 @@ def _drop(edit: Edit, ids: Sequence[int]) -> None:
 
 
 def _settled(reader: Reader, views: Sequence[View]) -> Iterator[Write]:
-    """Views that were made again move with their groups, all from one position."""
+    """Writes that let rebuilt views share their groups' watermarks, all at one position."""
     for view in views:
         yield watermark_write(view.id, None)
         if view.group:

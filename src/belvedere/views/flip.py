@@ -1,14 +1,14 @@
-"""Catalog changes of views, in the commit that makes them: live switch, joining and leaving groups.
+"""State transitions of views, in the commit of the catalog change that makes them.
 
     immediate -> deferred     joins its group at this commit's position
-    deferred -> immediate     what the log has after the view's watermark is applied here
-    one schedule -> another   goes on from where it is, beside the new group until the two meet
+    deferred -> immediate     the log after the view's watermark is applied in this commit
+    one schedule -> another   keeps its watermark, detached from the new group until both are equal
     built                     an immediate view gets the rest of the log; a deferred one joins
-    dropped                   its watermark goes, so that it holds back the log no longer
+    dropped                   its watermark is deleted, so that it no longer holds back the log
 
-Joining is at equal watermarks only. Where the group has none yet, the view's becomes the group's;
+A view joins at equal watermarks only. Where the group has none yet, the view's becomes the group's;
 otherwise the view keeps one of its own, and the batch that brings both to one position removes it.
-The last view that leaves a group takes the group's watermark and claim with it.
+The last view that leaves a group removes the group's watermark and claim.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def switch(edit: Edit, view: View, maintenance: Maintenance, options: ViewOption
 
 
 class Flip:
-    """Participant of catalog changes."""
+    """The participant of catalog changes that moves views between states and groups."""
 
     checks = True
 
@@ -69,7 +69,7 @@ class Flip:
         return ()
 
     def check(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        """Refuse a catalog under which a view would no longer be what it is."""
+        """Refuse a catalog under which a view would have another meaning or layout."""
         self._keeper.require_kept(reader.catalog, _changed_plain_views(changes))
 
     def writes(self, changes: Sequence[RowChange], reader: Reader, writer: Writer) -> None:
@@ -90,7 +90,7 @@ class Flip:
     def _settle(
         self, old: View, new: View, reader: Reader, writer: Writer, given: dict[int, int]
     ) -> None:
-        """A deferred view comes to its group, unless it is there already."""
+        """Join a deferred view to its group, unless it is a member already."""
         was_there = follows_log(old) and old.state is State.READY
         if was_there and old.group == new.group:
             return

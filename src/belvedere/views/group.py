@@ -1,14 +1,14 @@
-"""One batch of deferred maintenance: a group, or a view beside its group, moves on.
+"""One batch of deferred maintenance, which advances a group or a detached view along the log.
 
-What moves with one watermark is a *unit*. A batch is worked out at a snapshot, outside of the
-commit section: the log after the watermark, consolidated per row, goes through every view of the
-unit, and the new state rows are made. Inside the section it is only looked whether everything is
-still as it was (watermark, views, nobody else's claim), then rows and watermark are written as one
-batch. So a stretch of the log is applied exactly once, whoever tries, and the views of a unit move
+The views that share one watermark are a *unit*. A batch is computed at a snapshot, outside of the
+commit section: the log after the watermark, consolidated per row, is applied to every view of the
+unit, which gives the new state rows. The section only validates that nothing has changed
+(watermark, views, no claim of another driver), then rows and watermark are written as one batch. So
+a log range is applied exactly once, however many drivers try, and the views of a unit advance
 together.
 
-A view whose expression fails on a row does not stop the others: they move on, and it stays behind,
-beside the group, until what fails is gone.
+A view whose expression fails on a row does not stop the others: they advance, and it stays behind,
+detached from the group, until the row that fails is changed or deleted.
 """
 
 from __future__ import annotations
@@ -44,12 +44,12 @@ from belvedere.views.way import Way
 from belvedere.views.window import Peeked, Window, state_before
 
 POSITIONS_MAX = 100_000
-"""A batch of views that need no other rows is not longer than this."""
+"""The longest batch, in positions, of views whose deltas read only the changed rows."""
 
 
 class Unit(NamedTuple):
-    """Views that move with the watermark kept under `mark`; `group` is theirs. `stays`: a view that
-    is to stay beside its group also where the two meet."""
+    """Views that share the watermark stored under the id `mark`; `group` is theirs. `stays`: a
+    detached view that does not rejoin its group when their watermarks are equal."""
 
     mark: int
     group: int
@@ -59,8 +59,8 @@ class Unit(NamedTuple):
 
 
 class Batch(NamedTuple):
-    """A unit's batch, worked out: what each view adds, which ones failed, and who worked it
-    out."""
+    """A computed batch of a unit: the new state rows and additions, which views failed, and the
+    tier that computed each view."""
 
     unit: Unit
     end: int
@@ -75,7 +75,7 @@ class Batch(NamedTuple):
 
 
 def unit_of(reader: Reader, view: View) -> Unit | None:
-    """The unit a view moves with; None when it follows the log no more."""
+    """The unit a view belongs to; None when it no longer follows the log."""
     own = watermark(reader, view.id)
     if own is not None:
         return Unit(view.id, view.group, own, (view,))
@@ -84,7 +84,8 @@ def unit_of(reader: Reader, view: View) -> Unit | None:
 
 
 def units_of(reader: Reader, group: int) -> list[Unit]:
-    """The units of a group: itself, also when no view moves with it, then who is beside it."""
+    """The units of a group: the group itself, also when all its views are detached, then each
+    detached view."""
     mark = watermark(reader, group)
     together = members(reader, group)
     found = [] if mark is None else [Unit(group, group, mark, together)]
@@ -98,8 +99,8 @@ def units_of(reader: Reader, group: int) -> list[Unit]:
 def work_out(
     keeper: Maintainers, log: ChangeLog, reader: Reader, units: Sequence[Unit]
 ) -> Iterator[Batch]:
-    """Batches of these units up to the reader's position, or some way towards it. The log is read
-    and decoded once for all of them."""
+    """Compute a batch for each of these units up to the reader's position, or a part of the way to
+    it. The log is read and decoded once for all of them."""
     behind = [unit for unit in units if unit.start < reader.position]
     if not behind:
         return
@@ -145,8 +146,8 @@ def _all_refilled(
     maintainers: dict[int, Maintainer | Error],
     records: Peeked,
 ) -> list[Batch] | None:
-    """Batches that compute all views of the units anew, where that is cheaper than to decode the
-    log; None where it is not, or cannot be."""
+    """Batches that recompute all views of the units from their tables, where that is cheaper than
+    decoding the log; None where it is not cheaper, or not possible."""
     tiers = keeper.tiers
     least = tiers.refills_at_least
     if any(isinstance(one, Error) for one in maintainers.values()) or not records.has(least):
@@ -189,7 +190,7 @@ def _looks_back(maintainer: Maintainer | Error, changes: Sequence[RowChange]) ->
 
 
 class _Work:
-    """The batch of one unit, view by view."""
+    """Computes the batch of one unit, view by view."""
 
     def __init__(
         self, keeper: Maintainers, reader: Reader, before: Reader, unit: Unit, end: int
@@ -246,7 +247,7 @@ class _Work:
             self._additions += recorder.additions
         except Error as error:
             self._failures[view.id] = error
-        except Exception as error:  # noqa: BLE001 (a fault of ours: the other views go on)
+        except Exception as error:  # noqa: BLE001 (an internal error: the other views continue)
             self._failures[view.id] = Unavailable(
                 "maintenance of a view failed", sqlstate="XX000", detail=repr(error)
             )
@@ -308,8 +309,8 @@ def _still_holds(reader: Reader, batch: Batch) -> bool:
 
 
 def _meets_group(reader: Reader, batch: Batch) -> bool:
-    """Whether a view beside its group moves with it from here on: it is where the group is, can be
-    read, and nobody else maintains the group, who would not know of it."""
+    """Whether a detached view rejoins its group: their watermarks are equal, the view can be read,
+    and no external driver, which would not know of it, maintains the group."""
     (view,), group = batch.unit.views, batch.unit.group
     if batch.unit.stays:
         return False
@@ -319,20 +320,20 @@ def _meets_group(reader: Reader, batch: Batch) -> bool:
 
 
 def put_aside(commits: CommitProtocol, view: View) -> None:
-    """Let a view go on beside its group, from where the group is now."""
+    """Detach a view from its group, at the group's present watermark."""
 
     def make(reader: Reader) -> list[Write]:
         at = watermark(reader, view.group)
         if at is None or watermark(reader, view.id) is not None:
             return []
-        # A batch of the group that was worked out with the view is void.
+        # A batch of the group that was computed with the view becomes void.
         return [watermark_write(view.id, at), next_epoch(reader)]
 
     commits.derive(make)
 
 
 def come_back(commits: CommitProtocol, view: View) -> None:
-    """Let a view move with its group again, if it is where the group is."""
+    """Let a detached view share its group's watermark again, if the two are equal."""
 
     def make(reader: Reader) -> list[Write]:
         own, now = watermark(reader, view.id), reader.catalog.get(view.id)
@@ -352,8 +353,8 @@ def catch_up(
     wanted: Callable[[Reader], Sequence[Unit]],
     applied: Callable[[Batch, bool], None],
 ) -> bool:
-    """One batch for each of the units that are behind. `applied` is told of each, and whether it
-    was written. Returns whether there was anything to do."""
+    """Compute and write one batch for each unit that is behind. `applied` is called with each batch
+    and whether it was written. Returns whether there was anything to do."""
     snapshot = commits.snapshot()
     try:
         reader = commits.reader(snapshot)

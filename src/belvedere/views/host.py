@@ -123,20 +123,20 @@ class ViewService:
         return deferred_views(self._host.catalog)
 
     def watermark(self, view: View) -> int:
-        """The position a view shows: its group's watermark, or the newest for an immediate one."""
+        """The position a view shows: its group's watermark; the newest for an immediate view."""
         if view.maintenance is Maintenance.IMMEDIATE:
             return self._host.position
         with self._host.begin() as reader:
             return required_position(reader, view)
 
     def catch_up(self, view: View) -> int:
-        """Bring a deferred view, and those that move with it, to what is published now; returns
-        the position it is at."""
+        """Bring a deferred view, and those that share its watermark, to the published position;
+        returns the position it has then applied."""
         return self.deferred.refresh(view)
 
     def repair(self, view: View) -> int:
-        """Bring the stored state of a view to what its tables give; returns how many entries were
-        wrong."""
+        """Correct the stored state of a view to what its tables give; returns how many entries
+        were wrong."""
         while True:
             with self._host.begin() as transaction:
                 tables, _ = self.at_watermark(transaction, view)
@@ -181,7 +181,7 @@ class ViewService:
 
     @property
     def maintenance_share(self) -> float:
-        """How much of the time the worker may work, at most."""
+        """The largest share of its time that the worker may spend working."""
         return self._share
 
     @maintenance_share.setter

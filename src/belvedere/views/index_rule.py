@@ -1,17 +1,17 @@
-"""Indexes that are views: of a view's columns, or deferred or local ones of a table.
+"""The rewrite rule for indexes that are views: of a view's columns, or deferred or local indexes.
 
-`CREATE INDEX .. ON v` makes a materialized view of all columns of v, its own first.
+`CREATE INDEX .. ON v` makes a materialized view of all columns of v, those of the index first.
 
 `CREATE INDEX .. WITH (maintenance, placement)` other than immediate and remote makes a materialized
 view of the key columns, the primary key and the included columns; `View.index` has
 their slots. This rule lets it answer conditions that fix its first column:
 
-    covering    all columns wanted are in it: the view alone is read, also for a range of values
+    covering    it has all columns needed: only the view is read, also for a range of values
     thin        the view gives primary keys, by which the table is read; the condition is tested on
                 the table's row
 
-As every view that is read, it is as fresh as the reader asks: with freshness 'any' an index that
-lags may miss rows, and a covering one may show them as they were.
+Like every view that is read, it is as fresh as the reader asks: with freshness 'any' an index that
+lags may miss rows, and a covering one may show their old values.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _on_node(node: n.Node, catalog: Catalog) -> n.Node:
             bare = n.Scan(node.relation, node.name, node.slots, node.fields)
             return _answered(bare, condition, catalog) or node
         case n.Insert() | n.Update() | n.Delete():
-            return node  # what is written is found by the table itself
+            return node  # rows to be written are found in the table itself
         case _:
             return transform.rebuild_inputs(node, lambda below: _on_node(below, catalog))
 
@@ -85,7 +85,7 @@ def _covering(scan: n.Scan, view: View, slots: tuple[int, ...]) -> n.Node:
 
 
 def _indexes(catalog: Catalog, relation: int) -> Iterator[tuple[View, tuple[int, ...]]]:
-    """Of a table: those of its rows; of a view: those that were made for it."""
+    """The ready index views of a table or of a view, each with the slots of its columns."""
     of_view = isinstance(catalog.get(relation), View)
     for view in catalog.views_over(relation):
         if view.kind is ViewKind.INDEX and view.state is State.READY:
@@ -95,7 +95,7 @@ def _indexes(catalog: Catalog, relation: int) -> Iterator[tuple[View, tuple[int,
 
 
 def _fixes(condition: e.Expression, scan: n.Scan, slot: int) -> bool:
-    """Whether the condition sets the column equal to a value that no row decides."""
+    """Whether the condition sets the column equal to a value that does not depend on a row."""
     match condition:
         case e.Call(function, (left, right), _) if function.name == "=":
             return _compares(left, right, scan, slot)
@@ -131,7 +131,7 @@ def _by_key(
     slots: tuple[int, ...],
     catalog: Catalog,
 ) -> n.Node:
-    """The table's rows whose keys the index has for the value."""
+    """Join the index's entries for the value with the table, by the primary key."""
     table = catalog.table(scan.relation)
     wanted = (slots[0], *table.primary_key)
     fields = tuple(Field(table.columns[s].name, table.columns[s].type) for s in wanted)

@@ -1,10 +1,10 @@
-"""The views of a database: who maintains them, how they come into being, how they are read.
+"""The view registry: compiled definitions, maintainers, participants and reading plans of views.
 
-Creating a view: (1) a catalog entry in state BUILDING, which nobody reads or maintains; (2)
+Creating a view: (1) a catalog entry in state BUILDING, which is neither read nor maintained; (2)
 backfill at a snapshot, written with a watermark of that position; (3) catching up from the log; (4)
-READY. A deferred view goes on from its watermark. An immediate one is flipped in one commit, whose
-section applies what the log still has, so that no change falls between the last stretch and the
-first transaction that maintains it (`views.flip`).
+READY. A deferred view is maintained from its watermark on. An immediate view changes to READY in
+one commit, whose section applies the rest of the log, so that no change falls between the last log
+range and the first transaction that maintains the view (`views.flip`).
 """
 
 from __future__ import annotations
@@ -46,12 +46,12 @@ Bind = Callable[[Catalog, str], n.Node]
 
 
 def no_queries(catalog: Catalog, text: str) -> n.Node:
-    """Stands in where nothing can bind SQL."""
+    """The default `Bind` of a database without a SQL binder: refuses every definition."""
     raise Unsupported("view without the SQL part", definition=text)
 
 
 def pinned(catalog: Catalog, view: View) -> Catalog:
-    """The catalog as the view's definition sees it: columns that came later are hidden."""
+    """The catalog as the view's definition sees it: columns added later are hidden."""
     changed: dict[int, model.AnyObject | None] = {}
     for id_, width in zip(view.inputs, view.widths):
         table = catalog.table(id_)
@@ -63,8 +63,8 @@ def pinned(catalog: Catalog, view: View) -> Catalog:
 
 
 class _Read(NamedTuple):
-    """A view's definition compiled, and what it was compiled against; of an auxiliary view, what
-    it keeps."""
+    """A view's compiled definition, and the catalog versions it was compiled against; for an
+    auxiliary view also what it stores."""
 
     uses: object
     compiled: Compiled
@@ -72,7 +72,7 @@ class _Read(NamedTuple):
 
 
 class _Ready(NamedTuple):
-    """What maintains a view, and the indexes it was made for."""
+    """A view's maintainer, and the versions of the indexes it was built for."""
 
     read: _Read
     indexes: object
@@ -80,25 +80,26 @@ class _Ready(NamedTuple):
 
 
 def _uses(catalog: Catalog, view: View) -> object:
-    """Versions of the view, its tables, and the views it stands on: all that its meaning and the
-    form of its state depend on."""
+    """Versions of the view, its tables, and the views it reads: all that its meaning and the layout
+    of its state depend on."""
     tables = [(id_, catalog.objects[id_].version) for id_ in view.inputs]
     named = [(id_, catalog.get(id_)) for id_ in view.reads]
     return (view.definition, view.part, view.form, tables, named)
 
 
 def _indexes(catalog: Catalog, view: View) -> object:
-    """Versions of what maintenance reads beside tables."""
+    """Versions of the indexes and auxiliary views that maintenance reads."""
     indexes = [[(i.id, i.version) for i in catalog.indexes_of(id_)] for id_ in view.inputs]
     return (indexes, [(id_, catalog.get(id_)) for id_ in view.auxiliary_views])
 
 
 class Keeper:
-    """Compiles views and drives their maintenance. `bind` turns a definition into a plan."""
+    """Compiles views and caches what maintains and reads them. `bind` turns a definition into a
+    plan."""
 
     def __init__(self, bind: Bind, indexes: ParticipantsFor) -> None:
-        """`indexes` are the participants that derive index entries. Those of `self.indexes` derive
-        auxiliary views too: all that maintenance reads beside tables."""
+        """`indexes` gives the participants that derive index entries. Those of `self.indexes`
+        derive auxiliary views too: all state besides tables that maintenance reads."""
         self._bind = bind
         self._plain_indexes = indexes
         self.indexes: ParticipantsFor = self._derived
@@ -110,7 +111,7 @@ class Keeper:
         return self._reading(catalog, view).compiled
 
     def maintainer(self, catalog: Catalog, view: View) -> Maintainer:
-        """Made again only when something it uses changed."""
+        """The view's maintainer, built again only when something it uses has changed."""
         memo_key = ("view", view.id)
         found = catalog.memo.get(memo_key)
         if found is None:
@@ -124,8 +125,8 @@ class Keeper:
         return cast(Maintainer, found)
 
     def _reading(self, catalog: Catalog, view: View) -> _Read:
-        """The definition compiled for this catalog; Unavailable when the view is kept in another
-        form."""
+        """The definition compiled for this catalog; Unavailable when the view is stored in another
+        layout."""
         memo_key = ("view read", view.id)
         found = catalog.memo.get(memo_key)
         if found is None:
@@ -153,7 +154,7 @@ class Keeper:
     # -- auxiliary views ----------------------------------------------------------------------
 
     def auxiliary(self, catalog: Catalog, view: View) -> Auxiliary:
-        """What an auxiliary view keeps."""
+        """What an auxiliary view stores."""
         found = self._reading(catalog, view).auxiliary
         assert found is not None
         return found
@@ -175,8 +176,8 @@ class Keeper:
         return self._deriving(catalog, relations, None)
 
     def _helpers(self, view: View) -> ParticipantsFor:
-        """What derives the indexes, and the auxiliary views of this view and no others: those
-        stand on each other, so that this ends."""
+        """The participants that derive the indexes and the auxiliary views of this view and no
+        others. Auxiliary views depend only on earlier ones, so the recursion ends."""
         return lambda catalog, relations: self._deriving(catalog, relations, view)
 
     def _deriving(
@@ -238,8 +239,8 @@ class Keeper:
         self._read[id_] = _Read(_uses(catalog, view), compiled, auxiliary)
 
     def require_kept(self, catalog: Catalog, plain_views: Sequence[int]) -> None:
-        """Raise 2BP01 when a view is not the same under this catalog, in which `plain_views` have
-        changed or gone."""
+        """Raise 2BP01 when a view has another meaning or layout under this catalog, in which
+        `plain_views` were changed or dropped."""
         found = [(view, self._fault(catalog, view, plain_views)) for view in catalog.views]
         lost = [(view, fault) for view, fault in found if fault is not None]
         if lost:
@@ -252,7 +253,7 @@ class Keeper:
             ) from lost[0][1]
 
     def _fault(self, catalog: Catalog, view: View, plain_views: Sequence[int]) -> Error | None:
-        """Why a view is not the same under this catalog."""
+        """Why a view has another meaning or layout under this catalog."""
         try:
             self._reading(catalog, view)
             for id_ in plain_views:
@@ -274,7 +275,8 @@ class Keeper:
     def participants(
         self, catalog: Catalog, relations: frozenset[int], log: ChangeLog
     ) -> tuple[Participant, ...]:
-        """The immediate views over these relations; of a catalog change, the views it flips."""
+        """The immediate views over these relations; for a catalog change also the participant that
+        moves views between states."""
         views = {
             view.id: view for relation in sorted(relations) for view in catalog.views_over(relation)
         }
@@ -300,7 +302,8 @@ class Keeper:
         self, commits: CommitProtocol, view: View, tables: Reader, stored: Reader
     ) -> int | None:
         """Add the difference between the view's state at `stored` and what `tables`, at the same
-        position, give. None: somebody else has put views right meanwhile, perhaps this one."""
+        position, give; returns how many entries differed. None: another repair or detachment has
+        changed the epoch meanwhile, so that the caller has to try again."""
         writer = DerivedRows(Nothing(tables.catalog))
         self.maintainer(tables.catalog, view).fill(tables, writer)
         additions = list(differences(stored, view, dict(writer.writes())))
@@ -319,11 +322,11 @@ class Keeper:
     # -- reading ------------------------------------------------------------------------------
 
     def reading(self, catalog: Catalog, view: View) -> n.Node:
-        """A plan for the view's rows, over its stored state."""
+        """The plan that produces the view's rows from its stored state."""
         return self.compiled(catalog, view).reading(view.id)
 
     def wanted(self, catalog: Catalog, view: View, scan: n.Scan) -> n.Node:
-        """The same, perhaps without rows that the scan's condition leaves out."""
+        """The same for one scan; rows that the scan's condition excludes may be left out."""
         narrowed = self.compiled(catalog, view).narrowed
         if narrowed is None or scan.filter is None:
             return self.reading(catalog, view)
@@ -355,7 +358,7 @@ def _definition_of(
 
 
 def _require_same_form(view: View, compiled: Compiled) -> None:
-    """The stored state must be what the definition is compiled to now."""
+    """Raise Unavailable when the stored layout is not the one that the definition compiles to."""
     stored = tuple(column.type for column in view.stored)
     made = tuple(field.type for field in compiled.stored)
     inputs = set(inputs_of(compiled.tree))

@@ -1,4 +1,4 @@
-"""How old views are: samples of (position, monotonic time), and what maintenance has cost.
+"""The lag of views, from samples of (position, monotonic time), and maintenance statistics.
 
 A sample says: at this time, this position was published. So a commit after that position is younger
 than the sample, and a commit up to it is older. Nothing else tells the age of a commit: clocks of
@@ -17,7 +17,7 @@ LAGS_MAX = 1_024
 
 
 class Samples:
-    """For any number of threads."""
+    """Samples of the published position over time. Thread-safe."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()
@@ -25,8 +25,8 @@ class Samples:
         self._times: list[float] = []
 
     def note(self, position: int, now: float) -> None:
-        """At `now`, `position` was the newest published. The last time of a position counts, and
-        the first."""
+        """At `now`, `position` was the newest published. Of a position, the first and the last
+        sample are stored."""
         with self._mutex:
             positions, times = self._positions, self._times
             if positions and position < positions[-1]:
@@ -46,7 +46,7 @@ class Samples:
             return None if not at else now - self._times[at - 1]
 
     def age_about(self, mark: int, now: float) -> float:
-        """About how old the oldest commit after `mark` is, by when it was first noticed."""
+        """About how old the oldest commit after `mark` is, by when it was first sampled."""
         with self._mutex:
             at = bisect_right(self._positions, mark)
             return 0.0 if at == len(self._positions) else max(0.0, now - self._times[at])
@@ -54,12 +54,12 @@ class Samples:
 
 @dataclass(slots=True)
 class Upkeep:
-    """What the maintenance of one view has done in this process."""
+    """Statistics of one view's maintenance in this process."""
 
     changes: int = 0
     seconds: float = 0.0
     batches: int = 0
-    evaluated: str | None = None  # who worked out the last batch, and why
+    evaluated: str | None = None  # the tier that computed the last batch, and why
     lags: deque[float] = field(default_factory=lambda: deque(maxlen=LAGS_MAX))
 
     def note(self, changes: int, seconds: float, lag_s: float) -> None:

@@ -1,15 +1,14 @@
-"""What a large batch does to a view, by DuckDB: the same sums as the Python operators, made of
-columns instead of rows.
+"""The delta of a large batch by DuckDB: the same sums as the Python operators, by columns.
 
     summed     the old rows of the batch and the new ones are a table each, and what they add to the
                groups is one GROUP BY over each: sums of the new minus sums of the old
-    refilled   the whole view is computed at the position the batch ends at, and compared with what
-               is stored; the difference is what the batch adds, whatever the batch was
+    refilled   the view is recomputed at the position the batch ends at, and compared with the
+               stored state; the difference is what the batch adds, whatever the batch was
 
 Both give exactly what Python gives, or are refused with a reason: floats are added up exactly in
-Python only, and what DuckDB has no exact form of, or fails on, stays there too. Ties are broken as
-the view breaks them (`views.total`). A view that has no exact form is not asked again until its
-definition is compiled anew; one whose values DuckDB fails on is.
+Python only, and plans that DuckDB has no exact form of, or fails on, stay there too. Ties are
+broken as the view breaks them (`views.total`). A view without an exact form is refused until its
+definition is compiled again; one whose values DuckDB fails on is tried again with the next batch.
 """
 
 from __future__ import annotations
@@ -44,12 +43,13 @@ from belvedere.views.total import decided
 from belvedere.views.tree import Core
 
 _EXACT_OF_FLOATS = frozenset(("+", "-", "*", "/", "abs"))
-"""Functions of floats that everybody answers alike."""
+"""Functions of floats that give the same result in every engine."""
 
 _OF_ANY = frozenset(("count", "min", "max", "row_number", "rank", "dense_rank", "lag", "lead"))
 _AGGREGATES = _OF_ANY | {"sum", "avg", "bool_and", "bool_or", "every", *SPREADS}
 _WINDOWS = _OF_ANY | {"sum", "avg", "ntile", "bool_and", "bool_or", "every"}
-"""Functions that give the same whatever the order of equal rows, or for which it is settled."""
+"""Functions whose result does not depend on the order of equal rows, or for which a tie-break
+exists."""
 
 _FLOATS_OF = frozenset((*FLOATS, *INTEGERS))
 """Casts among these are exact, or rounded in one way."""
@@ -59,14 +59,14 @@ _NUMERICS = 3
 
 
 class _Amount(NamedTuple):
-    """A column of the aggregation: how many digits of its values are behind the point."""
+    """A column of the aggregation; `scale` is the number of decimal digits of its values."""
 
     call: e.AggregateCall
     scale: int = 0
 
 
 class _Side(NamedTuple):
-    """A branch whose leaf `number`, of this table, is the batch's rows."""
+    """A branch whose leaf `number`, a scan of this table, is replaced by the batch's rows."""
 
     relation: int
     slots: tuple[int, ...]
@@ -75,7 +75,7 @@ class _Side(NamedTuple):
 
 
 class Large:
-    """One view. `refused` is why its batches stay in Python."""
+    """Computes the batches of one view. `refused` is why they stay in Python."""
 
     def __init__(self, catalog: Catalog, compiled: Compiled) -> None:
         self._catalog = catalog
@@ -89,7 +89,8 @@ class Large:
 
     @property
     def sums(self) -> bool:
-        """Whether what it takes of single rows can be added up by groups."""
+        """Whether the view is a grouped linear core, so that changed rows can be summed by
+        groups."""
         return self.refused is None and self._group is not None and isinstance(self._tree, Core)
 
     # -- the two ways -------------------------------------------------------------------------
@@ -97,8 +98,8 @@ class Large:
     def summed(
         self, engine: DuckEngine, changes: Sequence[RowChange], reader: Reader
     ) -> Sums | str:
-        """What these changes add, or why not. Each is of a table that no other changed one is
-        joined with, so that `reader` may show the others before or after them."""
+        """What these changes add, or why that cannot be computed. Each is of a table that is not
+        joined with another changed table, so `reader` may show the others before or after them."""
         from belvedere.execution.duck.leaves import Encoded  # heavy
 
         sums: Sums = {}
@@ -116,7 +117,7 @@ class Large:
         return sums
 
     def whole(self, engine: DuckEngine, reader: Reader) -> Sums | str:
-        """All that is added to an empty view, or why not."""
+        """The sums of the view computed from its tables, or why that cannot be done."""
         sums: Sums = {}
         refused = self._add(engine, sums, self._grouped(decided(self._tree.plan)), reader, {}, 1)
         return sums if refused is None else refused
@@ -136,7 +137,7 @@ class Large:
         run.deltas = given
         try:
             found = in_one_statement(self._catalog, plan, engine, run)
-        except Error as error:  # of values: Python decides whether it is one
+        except Error as error:  # of values: Python decides whether it is an error
             return str(error)
         if isinstance(found, str):
             self.refused = found
@@ -183,7 +184,7 @@ class Large:
 
 
 def _branch_plan(branch: Branch, changed: int) -> n.Node:
-    """The branch as it is written, with one leaf that is given."""
+    """The plan of a branch, with one leaf replaced by the changed rows."""
     node: n.Node | None = None
     for number, leaf in enumerate(branch.leaves):
         if number == changed:
@@ -203,7 +204,7 @@ def _branch_plan(branch: Branch, changed: int) -> n.Node:
 
 
 def _amounts(group: Group) -> list[_Amount | None]:
-    """What is asked of DuckDB for each amount that the view keeps; None: it is always 0."""
+    """The aggregate DuckDB computes for each amount that the view stores; None: it is always 0."""
     found: list[_Amount | None] = [_Amount(_call("count", (), None))]
     for call, keep in zip(group.calls, group.keeps, strict=True):
         found.append(_Amount(_call("count", call.arguments, call.filter)))
@@ -248,7 +249,8 @@ def _refusal(compiled: Compiled) -> str | None:
 
 
 def _shown(plan: n.Node) -> set[int]:
-    """The operator whose choice is seen in the view alone, where equal rows are one."""
+    """The ids of the view's final operator and its aggregate calls. Which of several equal values
+    they choose is visible only in the view itself, where equal rows are one."""
     while isinstance(plan, n.Project | n.Filter | n.Sort):
         plan = plan.input
     calls = plan.aggregates if isinstance(plan, n.Aggregate) else ()
@@ -256,7 +258,7 @@ def _shown(plan: n.Node) -> set[int]:
 
 
 def _inexact(item: object) -> str | None:
-    """Why DuckDB might answer this part of a plan otherwise, in its last digit."""
+    """Why DuckDB might compute this part of a plan differently, in its last digit."""
     function = getattr(item, "function", None)
     if not isinstance(function, Function):
         return None
@@ -281,7 +283,7 @@ def _inexact(item: object) -> str | None:
 
 
 def _chosen(item: object) -> Fields:
-    """Columns of which one of several equal values is shown."""
+    """Columns for which an operator chooses one of several equal values."""
     match item:
         case n.Aggregate():
             return item.fields[: len(item.groups)]

@@ -1,7 +1,7 @@
-"""Changes in, rows of a view's state out: the one maintenance function, for every driver.
+"""The maintenance of one view: from changes of its tables to additions to its stored state.
 
 Immediate maintenance calls it in the commit section with one transaction's changes; the deferred
-worker with the changes of a stretch of the log. The rows that the view's tree gives for them are
+worker with the changes of a log range. The rows that the view's delta tree gives for them are
 grouped, and what each group changes by goes to the Writer as an addition. A change that touches no
 column the view uses adds nothing.
 """
@@ -46,7 +46,8 @@ class Maintainer:
         indexes: ParticipantsFor,
         kept: Kept,
     ) -> None:
-        """`indexes` derive the indexes and auxiliary views that it reads, `kept` among them."""
+        """`indexes` derives the indexes and auxiliary views that the view reads, those of `kept`
+        included."""
         self._source = source_of(catalog, compiled.tree, kept)
         self._stored = compiled_view(catalog, view.id)
         self._catalog = catalog
@@ -76,8 +77,8 @@ class Maintainer:
         writer: Writer,
         after: Reader | None = None,
     ) -> None:
-        """Add what the changes add; `reader` shows the state before them, `after`, where it is
-        known already, the state after them."""
+        """Write the additions that the changes make; `reader` shows the state before them, and
+        `after`, where it is already known, the state after them."""
         decoded = decoded_beside(changes, writer)
         if self._quick.covers_tables(decoded.tables):
             sums = self._quick_sums(decoded, reader)
@@ -90,7 +91,7 @@ class Maintainer:
     def writes_beside(
         self, changes: Sequence[RowChange], reader: Reader, writer: Writer, derived: Derived
     ) -> None:
-        """The same, among other auxiliary views of a step."""
+        """The same as `writes`, for an auxiliary view whose step is shared with other ones."""
         decoded = decoded_beside(changes, writer)
         covered = self._quick.covers_tables(decoded.tables)
         sums = self._quick_sums(decoded, reader) if covered else self._shared_sums(derived)
@@ -107,36 +108,39 @@ class Maintainer:
             )
         return self._alone[prefix]
 
-    # -- the work -----------------------------------------------------------------------------
+    # -- computing ----------------------------------------------------------------------------
 
     def fill(self, reader: Reader, writer: Writer) -> None:
-        """Add all there is at `reader` to an empty state."""
+        """Compute the view from its tables at `reader` and add it to an empty state."""
         sums: Sums = {}
         self.add_rows(self._source.whole(reader), sums)
         self.write_sums(sums, writer)
 
     @cached_property
     def large(self) -> Large:
-        """How DuckDB works out large batches."""
+        """The DuckDB evaluation of large batches."""
         return Large(self._catalog, self._compiled)
 
     def takes_singly(self, changes: Sequence[RowChange]) -> bool:
-        """Whether each change adds by itself: no two tables of one join change."""
+        """Whether each change adds independently of the others: no two tables of one join
+        change."""
         return self._quick.covers(changes)
 
     @property
     def table(self) -> int | None:
-        """The table whose rows, each by itself, make the view; None where it takes more."""
+        """The table each of whose rows contributes to the view independently of the others; None
+        where there is no such table."""
         return self._quick.driving
 
     def sum_rows(self, values: Sequence[bytes], get: Get, sums: Sums) -> None:
-        """Add rows of that table to sums: a part of `fill`. `get` finds their partners."""
+        """Add rows of the driving table to sums: a part of `fill`. `get` finds their join
+        partners."""
         assert self.table is not None
         for leg in self._quick.legs[keyspace.row_prefix(self.table)]:
             leg.come(sums, list(map(leg.project, values)), get)
 
     def parts(self) -> list[Part] | None:
-        """What `fill` adds, to be worked out in pieces; None where it is no sum of any."""
+        """The parts whose sum `fill` adds; None where the view cannot be computed in parts."""
         return parts_of(self._source)
 
     def add_rows(self, rows: Iterable[Row], sums: Sums) -> None:
@@ -145,24 +149,24 @@ class Maintainer:
 
     @property
     def reads_state(self) -> bool:
-        """Whether a delta needs rows beside the changed ones."""
+        """Whether a delta reads rows other than the changed ones."""
         return self._source.reads_state
 
     def looks_back(self, changes: Sequence[RowChange]) -> bool:
-        """Whether the delta of these needs the tables as they were before them. Where each goes by
-        its leg it does not: it looks at other tables alone, which did not change."""
+        """Whether the delta of these changes needs the tables as they were before them. It does
+        not where look-up chains cover the changes: they read only tables that did not change."""
         return bool(changes) and self.reads_state and not self._quick.covers(changes)
 
     def source(self, part: Tree) -> Source:
-        """What runs a part of the view's tree by itself."""
+        """The delta operator of a part of the view's tree."""
         return source_of(self._catalog, part, self.kept)
 
     def rows(self, changes: Sequence[RowChange], reader: Reader) -> Weighted:
-        """The delta itself, before it is grouped: for people."""
+        """The delta itself, before it is grouped; for display."""
         return self._source.delta(Step(changes, reader, self.indexes))
 
     def _quick_sums(self, decoded: Decoded, reader: Reader) -> Sums:
-        """What the changes add to each group, each by itself."""
+        """What the changes add to each group, change by change, by generated look-up chains."""
         sums: Sums = {}
         get = Remembered(reader.get).__getitem__
         for prefix in decoded.tables:
@@ -173,13 +177,13 @@ class Maintainer:
         return sums
 
     def _step_sums(self, step: Step) -> Sums:
-        """The same, by the delta of the tree."""
+        """What the step adds to each group, by the delta of the tree."""
         sums: Sums = {}
         self._add_up(sums, entries(self._entry_of, self._source.delta(step)))
         return sums
 
     def _shared_sums(self, derived: Derived) -> Sums:
-        """The same, worked out once for all who ask in this step."""
+        """The same as `_step_sums`, computed once for all callers of this step."""
         known = derived.sums.get(id(self))
         if known is None:
             step = Step(derived.changes, derived.before, self.indexes, derived=derived)

@@ -1,7 +1,7 @@
-"""Reading deferred views as if they were up to date: what the log still has for them, put on top.
+"""Catch-up on read: the pending log of deferred views applied in memory, for one statement.
 
 The same maintenance as the worker's, not written. Stored rows and pending log are read at one
-snapshot, so they meet without a gap. The log is read once for all the views of a statement.
+snapshot, so there is no gap between them. The log is read once for all the views of a statement.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def with_pending(
 def at_watermark(
     keeper: Maintainers, log: ChangeLog, transaction: Transaction, view: View
 ) -> tuple[Reader, int]:
-    """The view's tables at the position the view has reached, and that position."""
+    """The view's tables as of the view's watermark, and that position."""
     if view.maintenance is Maintenance.IMMEDIATE:
         return transaction, transaction.position
     mark = required_position(transaction, view)
@@ -69,7 +69,7 @@ def _window(
 def _with_own(
     logged: list[RowChange], transaction: Transaction, relations: frozenset[int]
 ) -> list[RowChange]:
-    """What the view lacks: the log after its watermark, then the transaction's own changes."""
+    """All pending changes: the log after the watermark, then the transaction's own changes."""
     own = [change for change in transaction.changes if change.relation in relations]
     if not own:
         return logged

@@ -1,9 +1,9 @@
-"""What a view costs before it is bought: reads and writes for one changed row of each table.
+"""The cost estimate of a view: reads and writes for one changed row of each table.
 
 Counted from the delta plan, not measured: `gets` are reads of one key, `ranges` reads of the rows
-with one key or of the first rows in an order, `scans` reads of whole tables; `writes` are entries
-of the view, of its auxiliary views and of the indexes that would be made for it. Every entry
-written is also read once, but for rows that hold the key of the one row they are made of: they are
+with one key or of the first rows in an order, `scans` full table scans; `writes` are entries of the
+view, of its auxiliary views and of the indexes that would be created for it. Every entry written is
+also read once, except for rows that contain the key of the one row they are made of: they are
 written unread. Look-ups of several rows count as one range.
 """
 
@@ -36,7 +36,7 @@ from belvedere.views.tree import (
 )
 
 ROWS_PER_SECOND = 200_000
-"""What a backfill is expected to do."""
+"""The expected speed of a backfill."""
 
 _WIDTHS = {
     Kind.BOOLEAN: 1,
@@ -91,7 +91,7 @@ def counted(count: int, one: str, many: str | None = None) -> str:
 
 
 def prices(catalog: Catalog, compiled: Compiled, wishes: tuple[Wish, ...]) -> dict[int, Price]:
-    """The price of one new row of each table, for the view and all that is kept for it."""
+    """The cost of one new row of each table, for the view, its auxiliary views and its indexes."""
     found: dict[int, Price] = {}
     for relation in inputs_of(compiled.tree):
         price = change_price(catalog, compiled, relation)
@@ -106,8 +106,8 @@ def prices(catalog: Catalog, compiled: Compiled, wishes: tuple[Wish, ...]) -> di
 def change_price(
     catalog: Catalog, compiled: Compiled, relation: int, *, comes: bool = True
 ) -> Price:
-    """The price of one row for the view's own state: one that comes, or one that changes or goes,
-    for which nothing is pruned."""
+    """The cost of one row for the view's own state: an inserted row, or an updated or deleted one,
+    for which no term is pruned."""
     tree = compiled.tree
     if comes and isinstance(tree, Core) and _all_pruned(catalog, tree, relation):
         return Price()
@@ -124,7 +124,7 @@ def _written_unread(catalog: Catalog, compiled: Compiled, relation: int) -> bool
 
 
 def _replaces(tree: Tree) -> bool:
-    """Whether a change usually takes an old row of the view away for a new one."""
+    """Whether a change usually replaces a row of the view by another."""
     return isinstance(tree, Recompute) or (isinstance(tree, Map) and _replaces(tree.input))
 
 
@@ -143,7 +143,7 @@ def tree_price(catalog: Catalog, tree: Tree, relation: int, *, comes: bool = Tru
 
 
 def _single(catalog: Catalog, tree: Core, relation: int) -> list[Term]:
-    """The terms of a change of this table alone."""
+    """The terms of a change of this table only."""
     return [
         term
         for term in terms_of(tree.branches, tree.plan.fields, catalog)[0]
@@ -183,7 +183,7 @@ def _apply(catalog: Catalog, tree: Apply, relation: int) -> Price:
 
 
 def _again(tree: Recompute) -> Price:
-    """What the operator reads for one touched key, once."""
+    """What the operator reads to recompute one touched key, once."""
     if isinstance(tree.plan, n.SetOperation):
         return Price(gets=2) if len(counts_of(tree)) == 2 else Price(ranges=2)
     extrema = extrema_of(tree)

@@ -1,7 +1,7 @@
-"""Reading views: a plan that names a view becomes one over its state, or over its tables.
+"""View expansion: a plan that names views becomes one over their state, or over their tables.
 
-`over_state` is what a query runs: the stored rows, as the view's reading plan decodes them.
-`over_tables` is what a definition is made of: views in it are replaced by their own definitions, so
+`with_views` replaces every scan of a view. For a query the replacement is the view's reading plan,
+over its stored rows. In the definition of a view it is the definition of the view that is named, so
 that every view is maintained from base tables and a diamond of views sees each change once.
 """
 
@@ -19,8 +19,8 @@ from belvedere.plan import nodes as n
 from belvedere.plan import transform
 
 PlanOf = Callable[[View, n.Scan], n.Node]
-"""A plan whose fields are the view's columns. The scan tells what the reader wants: what it leaves
-out need not be given, what it does not want may be."""
+"""A plan whose fields are the view's columns. The scan tells what is needed: columns and rows that
+it leaves out need not be produced, but may be."""
 
 
 def views_in(catalog: Catalog, plan: n.Node) -> tuple[View, ...]:
@@ -56,7 +56,7 @@ def with_views(catalog: Catalog, plan: n.Node, plan_of: PlanOf) -> n.Node:
 
 
 def _named(plan: n.Node, view: View) -> n.Node:
-    """The plan with the view's own name at its state, for people."""
+    """The plan with the view's own name at the scan of its state, for display."""
     if isinstance(plan, n.Scan) and plan.relation == view.id:
         return replace(plan, name=view.name)
     return transform.rebuild_inputs(plan, lambda one: _named(one, view))
@@ -73,7 +73,7 @@ def require_readable(view: View) -> None:
 
 
 def _as_scan(scan: n.Scan, plan: n.Node) -> n.Node:
-    """The view's rows, cut to the columns the scan wants, with its condition."""
+    """The view's rows, projected to the scan's columns, with its condition."""
     columns = tuple(
         e.Column(slot, field.type, field.name)
         for slot, field in zip(scan.slots, scan.fields, strict=True)

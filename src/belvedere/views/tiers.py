@@ -1,9 +1,9 @@
-"""Who works out a batch of a deferred view: the Python operators, or DuckDB (`views.large`).
+"""The choice of the tier that computes a batch of a deferred view: Python or DuckDB.
 
-Sizes decide. A change costs Python microseconds and nothing else; DuckDB takes some milliseconds
-for a statement and next to nothing for a row:
+Sizes decide. A change costs Python microseconds and nothing else; DuckDB (`views.large`) takes some
+milliseconds for a statement and next to nothing for a row:
 
-    python    changes x what one costs, by the kind of the view
+    python    changes x the cost of one, by the kind of the view
     duckdb    a statement for old rows and one for new, and the rows of the tables these are joined
               with
     refill    a statement, the rows of all the view's tables, and its stored state; where all views
@@ -42,19 +42,20 @@ from belvedere.views.tree import Core, Tree, inputs_of
 from belvedere.views.way import Way
 
 CHANGES_MIN = 5_000
-"""Fewer changes are Python's, without a thought."""
+"""Fewer changes are computed in Python, without estimating costs."""
 
 ROWS_MAX = 5_000_000
-"""So many rows of tables at most are read for a batch: DuckDB gets them as columns in memory."""
+"""The most table rows that are read for a batch: DuckDB gets them as columns in memory."""
 
 STATE_COUNTED_MAX = 5_000
-"""A view with so many entries may have as many as its tables have rows: nobody counts on."""
+"""A count of state entries stops here: a view with so many may have as many as its tables rows."""
 
 CLOSED = "DuckDB is not open"
 
 
 class Choice(NamedTuple):
-    """`seconds` are what the way taken was expected to take on the machine of the constants."""
+    """The tier chosen for a batch. `seconds` is its expected time on the machine of the
+    constants."""
 
     way: Way
     reason: str
@@ -62,8 +63,8 @@ class Choice(NamedTuple):
 
 
 class Tiers:
-    """What is known of an open store: DuckDB, once somebody has it; about how many rows a relation
-    has; and the way that was asked for (None: the cheapest)."""
+    """Chooses and runs tiers for an open store. Knows the DuckDB engine, once one is attached;
+    estimated row counts of relations; and the tier that was set (None: the cheapest)."""
 
     def __init__(self) -> None:
         self.engine: DuckEngine | None = None
@@ -77,7 +78,7 @@ class Tiers:
         self.engine, self.sizes.count = engine, rows_of
 
     def detach(self) -> None:
-        """Use DuckDB no more; returns when nobody does."""
+        """Stop using DuckDB; returns when its last use has ended."""
         with self._unused:
             self.engine = None
             self._unused.wait_for(lambda: not self._users)
@@ -95,7 +96,7 @@ class Tiers:
                 self._unused.notify_all()
 
     def refusal(self, maintainer: Maintainer) -> str | None:
-        """Why DuckDB has no part in a view's batches."""
+        """Why DuckDB cannot compute a view's batches; None: it can."""
         if self.engine is None:
             return CLOSED
         return maintainer.large.refused
@@ -104,7 +105,7 @@ class Tiers:
 
     @property
     def refills_at_least(self) -> float:
-        """With fewer logged changes than this nothing is refilled."""
+        """With fewer logged changes than this no view is refilled."""
         if self.engine is None or self.wanted not in (None, Way.REFILL):
             return math.inf
         return CHANGES_MIN if self.wanted is None else 1
@@ -115,7 +116,7 @@ class Tiers:
         return self._refills_from(view, maintainer, estimate_refill_s(0, 0))
 
     def refills_from(self, view: View, maintainer: Maintainer, span: Span) -> float:
-        """From how many logged changes on a refill is cheaper than to decode them."""
+        """From how many logged changes on a refill is cheaper than decoding them."""
         return self._refills_from(view, maintainer, self._refill_s(view, maintainer, span))
 
     def _refills_from(self, view: View, maintainer: Maintainer, seconds: float) -> float:
@@ -140,7 +141,8 @@ class Tiers:
         *,
         at_end: bool,
     ) -> Choice:
-        """`at_end`: the tables can be read as they are after these changes."""
+        """Choose the tier of a batch. `at_end`: the tables can be read as they are after these
+        changes."""
         count = len(changes)
         seconds = count * estimate_change_s(maintainer.tree)
         if self.wanted is Way.PYTHON:
@@ -171,8 +173,8 @@ class Tiers:
         *,
         at_end: bool,
     ) -> dict[Way, float]:
-        """About what each way that is possible takes, on the machine of the constants. How large
-        relations are is not asked for a batch that is over before it would be known."""
+        """The estimated seconds of each possible tier, on the machine of the constants. Relations
+        are not counted for a batch that is computed faster than they could be counted."""
         count, expected = len(changes), self.costs.expected
         costs = {Way.PYTHON: count * estimate_change_s(maintainer.tree)}
         shortest = min(
@@ -189,8 +191,8 @@ class Tiers:
         return {way: cost for way, cost in costs.items() if cost < math.inf}
 
     def _rows(self, relations: Iterable[int], span: Span) -> float:
-        """About how many rows these have; infinitely many, unless they are asked for, when they
-        are too many."""
+        """About how many rows these relations have; infinitely many when they are more than
+        ROWS_MAX, unless a tier was set."""
         rows = sum(self.sizes.table(relation, span) for relation in relations)
         return rows if rows <= ROWS_MAX or self.wanted is not None else math.inf
 
@@ -202,7 +204,7 @@ class Tiers:
         return estimate_refill_s(rows, stored)
 
     def explained(self, view: View, maintainer: Maintainer, position: int) -> str:
-        """Who works out batches of a view that begin at a position, in a line."""
+        """One line of EXPLAIN: which tier computes batches of a view that begin at a position."""
         if self.wanted is not None:
             return f"batches: {self.wanted} where it can be, set maintenance_tier"
         refused = self.refusal(maintainer)
@@ -220,7 +222,7 @@ class Tiers:
             parts.append(f"computed anew by DuckDB from about {whole:.0f} on")
         return "; ".join(["batches: Python", *([", ".join(parts)] if parts else [])])
 
-    # -- working out --------------------------------------------------------------------------
+    # -- computing ----------------------------------------------------------------------------
 
     def work_out(
         self,
@@ -234,8 +236,8 @@ class Tiers:
         *,
         at_end: bool,
     ) -> Choice:
-        """Record what the changes add; `before` is the state before them, or `reader` where that
-        is not needed."""
+        """Record what the changes add, by the tier chosen; `before` is the state before them, or
+        `reader` where that is not needed."""
         choice = self.choose(view, maintainer, changes, span, at_end=at_end)
         started = time.perf_counter()
         refused = self._by_duckdb(choice, view, maintainer, changes, reader, recorder, span)
@@ -246,7 +248,7 @@ class Tiers:
         if choice.way is Way.PYTHON:
             after = reader if before is not reader else None
             maintainer.writes(changes, before, recorder, after=after)
-        if choice.way is not Way.REFILL:  # which notes it itself
+        if choice.way is not Way.REFILL:  # a refill records its own cost
             taken = time.perf_counter() - started
             self.costs.note(view.id, choice.way, choice.seconds, taken, len(changes))
         return choice
@@ -261,7 +263,7 @@ class Tiers:
         recorder: Recorder,
         span: Span,
     ) -> str | None:
-        """Record the same by DuckDB, if that was chosen; else, or where it cannot, why not."""
+        """Record the same by DuckDB, if that was chosen; returns why DuckDB could not."""
         if choice.way is Way.REFILL:
             return self.refill(view, maintainer, reader, recorder, len(changes), span)
         if choice.way is Way.DUCKDB:
@@ -281,8 +283,8 @@ class Tiers:
         changes: int,
         span: Span,
     ) -> str | None:
-        """Record what makes the stored state that of the tables at `reader`, which so many changes
-        have made; else why not."""
+        """Record the additions that turn the stored state into what the tables at `reader` give,
+        after so many changes; returns why that was not possible."""
         started = time.perf_counter()
         with self._using() as engine:
             found = maintainer.large.whole(engine, reader) if engine else CLOSED

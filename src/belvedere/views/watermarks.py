@@ -1,9 +1,9 @@
-"""Where views are in the log: a watermark for each maintenance group, and for views beside theirs.
+"""Watermarks: the log position applied by each maintenance group and by each detached view.
 
 The key family `watermark` holds a position under the id of a group or of a view (ids are given out
-once, so the two never meet). A view that has an entry of its own is *beside* its group: it is being
-built, it has just joined, its last batch failed, or it is too slow for the others. Without one it
-is where its group is.
+once, so the two never collide). A view that has an entry of its own is *detached* from its group:
+it is being built, it has just joined, its last batch failed, or it is too slow for the others.
+Without one its watermark is that of its group.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ _EPOCH = keyspace.meta_key("maintenance epoch")
 
 
 def watermark(reader: Reader, group: int) -> int | None:
-    """The position a group, or a view beside its group, has applied; None when it has none."""
+    """The position a group, or a detached view, has applied; None when it has no watermark."""
     value = reader.get(keyspace.watermark_key(group))
     return None if value is None else int(_POSITION.unpack(value)[0])
 
@@ -37,7 +37,7 @@ def put_watermark(writer: Writer, group: int, position: int) -> None:
 
 
 def position_of(reader: Reader, view: View) -> int | None:
-    """The position a view that follows the log has applied; None when it follows it no more."""
+    """The position a view that follows the log has applied; None when it no longer follows it."""
     own = watermark(reader, view.id)
     if own is not None or not view.group:
         return own
@@ -45,13 +45,13 @@ def position_of(reader: Reader, view: View) -> int | None:
 
 
 def place_key(view: int) -> bytes:
-    """Where it is written how far a view being filled has walked its table."""
+    """The key under which the progress of a view's backfill is stored."""
     return keyspace.meta_key(f"backfill/{view}")
 
 
 def epoch(reader: Reader) -> int:
-    """How often the state of views was put right, or a view put aside, so far: what was worked out
-    from state of another epoch is void, on whatever node."""
+    """The maintenance epoch: how often view state was repaired, or a view detached, so far. A batch
+    computed from the state of another epoch is void, on every node."""
     value = reader.get(_EPOCH)
     return 0 if value is None else int(_POSITION.unpack(value)[0])
 
@@ -61,7 +61,7 @@ def next_epoch(reader: Reader) -> Write:
 
 
 def follows_log(view: View) -> bool:
-    """Whether its state is brought up to date by reading the log: being built, or deferred."""
+    """Whether the view is maintained by reading the log: it is being built, or deferred."""
     return view.state is State.BUILDING or view.maintenance is Maintenance.DEFERRED
 
 
@@ -74,12 +74,12 @@ def deferred_views(catalog: Catalog) -> tuple[View, ...]:
 
 
 def views_of(catalog: Catalog, group: int) -> tuple[View, ...]:
-    """The views of a group that can be read, whether they are beside it or not."""
+    """The readable views of a group, detached ones included."""
     return tuple(view for view in deferred_views(catalog) if view.group == group)
 
 
 def members(reader: Reader, group: int) -> tuple[View, ...]:
-    """The views that move with their group's watermark."""
+    """The views that share their group's watermark: those that are not detached."""
     found = views_of(reader.catalog, group)
     marks = reader.multi_get([keyspace.watermark_key(view.id) for view in found])
     return tuple(view for view, mark in zip(found, marks, strict=True) if mark is None)

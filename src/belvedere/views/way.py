@@ -1,4 +1,4 @@
-"""The ways in which a batch of a deferred view is worked out (`views.tiers`)."""
+"""The maintenance tiers, one of which computes a batch of a deferred view (`views.tiers`)."""
 
 from __future__ import annotations
 

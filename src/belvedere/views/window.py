@@ -1,8 +1,8 @@
-"""A stretch of the log, read and decoded once for all the views that need it.
+"""A window of the log, read, decoded and consolidated once for all views that need it.
 
-A window consolidates the changes of the wanted relations while it reads them: the net change of
-every row. It is cut at the positions where units are, so that each unit gets what it lacks; units
-at one position share one stretch, and views over the same tables the very list of changes.
+The window consolidates the changes of the wanted relations while it reads them: the net change of
+every row. It is split at the watermarks of the units, so that each unit gets the log range after
+its own; units at one position share one range, and views over the same tables one list of changes.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from belvedere.txn.border import ParticipantsFor, Reader, RowChange, make
 from belvedere.views.source import Derived
 
 PEEKED_BYTES_MAX = 256 * 2**20
-"""So much of the log is looked at before it is decoded, at most."""
+"""The most log bytes that are read ahead to count changes before they are decoded."""
 
 _Net = dict[int, dict[bytes, RowChange]]
-"""By relation and whole key. A row that came back to what it was is still in it."""
+"""By relation and full store key. A row that was changed back to its old value is still in it."""
 
 
 class Window:
-    """The changes after each of `starts`, through `through`. Not for several threads at once."""
+    """The changes after each of `starts`, through `through`. Not thread-safe."""
 
     def __init__(
         self,
@@ -66,12 +66,12 @@ class Window:
         self._counts[at] = count
 
     def moves(self, start: int) -> bool:
-        """Whether anything at all changed after `start`; maintenance itself may leave records
-        without changes."""
+        """Whether any row changed after `start`; maintenance itself may write records without
+        changes."""
         return any(self._moves[self._starts.index(start) :])
 
     def stretch(self, start: int) -> Stretch:
-        """What changed in start < position <= through."""
+        """The net changes in start < position <= through."""
         known = self._stretches.get(start)
         if known is None:
             at = self._starts.index(start)
@@ -83,8 +83,8 @@ class Window:
 
 
 class Peeked:
-    """Records of the log, some of which were looked at before they are decoded: how many changes
-    are in them says its head."""
+    """Log records with look-ahead: the head of a record tells its number of changes, so that
+    changes can be counted before any record is decoded."""
 
     def __init__(self, batches: Iterable[list[bytes]]) -> None:
         self._batches = iter(batches)
@@ -92,7 +92,7 @@ class Peeked:
         self.counted = 0
 
     def has(self, changes: float) -> bool:
-        """Whether there are so many changes. No more is read than it takes to say so."""
+        """Whether there are at least so many changes. Reads no more than needed to know."""
         if changes == math.inf:
             return False
         size = 0
@@ -116,7 +116,7 @@ class Peeked:
 
 
 def _changes(data: bytes) -> tuple[int, Iterable[PlainChange]]:
-    """The position of a record, and its changes."""
+    """The position of an encoded record, and its changes."""
     found = single_change(data)
     if found is not None:
         return found[0], (found[1:],)
@@ -137,8 +137,8 @@ def _merged(nets: Sequence[_Net]) -> _Net:
 
 
 class Stretch:
-    """The net change of every row between two positions; `logged` counts what the log said, and
-    `shared` is what views that take it in work out once for all of them."""
+    """The net change of every row between two positions. `logged` counts the logged changes, and
+    `shared` caches what the views maintained from this range compute once for all of them."""
 
     def __init__(self, net: _Net, logged: int) -> None:
         self.logged = logged
@@ -151,7 +151,7 @@ class Stretch:
         self._of: dict[frozenset[int], list[RowChange]] = {}
 
     def of(self, relations: frozenset[int]) -> list[RowChange]:
-        """The changes of these relations, the same list whoever asks."""
+        """The changes of these relations, the same list at every call."""
         known = self._of.get(relations)
         if known is None:
             there = [r for r in self._by_relation if r in relations]
@@ -171,6 +171,6 @@ def consolidated(
 
 
 def state_before(reader: Reader, changes: Sequence[RowChange], indexes: ParticipantsFor) -> Reader:
-    """The tables and their indexes as they were before these changes, which `reader` shows done."""
+    """The tables and their indexes before these changes, which are already visible at `reader`."""
     undone = [RowChange(change.key, change.new, change.old) for change in changes]
     return Derived(undone, reader).state(indexes)

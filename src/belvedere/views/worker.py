@@ -1,11 +1,11 @@
-"""The worker: a thread that brings deferred groups forward when their schedule says so.
+"""The maintenance worker: a thread that advances deferred groups by their schedules.
 
-`Pace` decides when; it is told the time and knows no threads. A group with a goal is put off after
-its first pending commit, so that changes gather, but starts early enough to be done within the
-goal; a group with a period moves on its ticks. Between, the worker sleeps: a commit wakes it only
-when nothing was pending.
+`Pace` decides when a group is due; it gets the time as an argument and knows no threads. A group
+with a lag goal is delayed after its first pending commit, so that changes gather, but starts early
+enough to end within the goal; a group with a period advances on its ticks. In between the worker
+sleeps: a commit wakes it only when nothing was pending.
 
-`share` caps how much of the time it works: after work of t it rests t * (1 - share) / share.
+`share` caps its share of the time: after work of t it rests t * (1 - share) / share.
 """
 
 from __future__ import annotations
@@ -19,21 +19,21 @@ from belvedere.txn.border import Published
 from belvedere.views.deferred import Deferred
 
 GATHER = 0.6
-"""The part of its goal a group may gather changes for."""
+"""The share of its lag goal for which a group may gather changes."""
 
 CROWD = 250
 CROWD_MAX = 4.0
-"""A group without a goal of its own gathers for longer, up to so many times, when more commits than
-this come at once: many changes of one row are then one."""
+"""A group without an explicit goal gathers up to CROWD_MAX times longer when more commits than this
+arrive between two steps: many changes of one row then consolidate to one."""
 
 SLOW_LOOK_S = 0.05
 SETTLE_S = 1.0
-"""How long to wait after a step that could not be made."""
+"""How long to wait after a step that failed altogether."""
 
 
 class Plan(NamedTuple):
-    """What to do now, and when to look again (None: when something is committed). `idle`: some
-    group has nothing to do, so that the next commit matters."""
+    """The groups due now, and when to plan again (None: at the next commit). `idle`: some group has
+    nothing pending, so that the next commit matters."""
 
     due: frozenset[int]
     look_at: float | None
@@ -41,7 +41,7 @@ class Plan(NamedTuple):
 
 
 class Pace:
-    """When each group is due. `pending` are those that have something to do."""
+    """Decides when each group is due. A group that has changes to apply is pending."""
 
     def __init__(self) -> None:
         self._pending_since: dict[int, float] = {}
@@ -86,7 +86,7 @@ class Pace:
         spent_s: float,
         position: int,
     ) -> None:
-        """A step of these groups to `position` has ended at `now` and took `spent_s`."""
+        """Record that a step of these groups to `position` ended at `now` and took `spent_s`."""
         for group in groups:
             self._pending_since.pop(group, None)
             moved = position - self._position.get(group, position)
@@ -101,7 +101,7 @@ class Pace:
 
 
 class Worker:
-    """The thread. `ended` says when maintenance fails only because the store is closing."""
+    """The worker thread. `ended` tells whether maintenance fails only because the store closes."""
 
     def __init__(self, deferred: Deferred, published: Published, ended: Callable[[], bool]) -> None:
         self._deferred = deferred
@@ -115,7 +115,7 @@ class Worker:
         self._thread.start()
 
     def join(self) -> None:
-        """End, after the batch under way."""
+        """Stop the threads after their current batch, and wait for them."""
         self._stopped.set()
         self._woken.set()
         self._thread.join()
@@ -123,7 +123,7 @@ class Worker:
             self._slow_thread.join()
 
     def wake(self) -> None:
-        """Look at the groups again: there may be others now."""
+        """Plan again: the groups may have changed."""
         self._woken.set()
 
     def _work(self) -> None:
@@ -151,18 +151,18 @@ class Worker:
                     target=self._work_slowly, name="belvedere slow views", daemon=True
                 )
                 self._slow_thread.start()
-        except Exception as error:  # noqa: BLE001 (shown by the views; the thread goes on)
+        except Exception as error:  # noqa: BLE001 (shown by the views; the thread continues)
             if self._ended():
                 return
             self._deferred.fail(due, error)
             self._stopped.wait(SETTLE_S)
 
     def _work_slowly(self) -> None:
-        """Slow views, one batch after the other, so that nobody waits for them."""
+        """Maintain slow views, one batch after the other, so that other views do not wait."""
         while not self._stopped.is_set():
             try:
                 moved = self._deferred.step_slow() if self._deferred.slow else False
-            except Exception as error:  # noqa: BLE001 (shown by the views; the thread goes on)
+            except Exception as error:  # noqa: BLE001 (shown by the views; the thread continues)
                 if self._ended():
                     return
                 self._deferred.fail_views(frozenset(self._deferred.slow), error)
@@ -175,7 +175,7 @@ class Worker:
             self._stopped.wait(spent_s * (1 - share) / share)
 
     def _sleep(self, plan: Plan, again_at: float | None, position: int, now: float) -> bool:
-        """Wait for what comes first; False when nothing will come any more."""
+        """Sleep until a group is due or a commit is published; False when the store is closing."""
         looks = [at for at in (plan.look_at, again_at) if at is not None]
         timeout = min(max(0.0, min(looks) - now), threading.TIMEOUT_MAX) if looks else None
         if plan.idle or timeout is None:
