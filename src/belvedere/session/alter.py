@@ -1,5 +1,4 @@
-"""ALTER: each action as a change of the catalog, with the rows checked or rewritten where
-needed."""
+"""ALTER: each action as a change of the catalog; existing rows are checked where needed."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""What stands on a column: checks, generated columns and parts of indexes that name it.
+"""Dependents of a column: checks, generated columns and index parts that name it.
 
-They are kept as SQL text. What a text reads is found by binding it; a renamed column is renamed in
-the text too, and the outcome has to read the same columns as before.
+The catalog stores them as SQL text. Binding a text finds the columns it reads; renaming a column
+also renames it in the text, and the new text must read the same columns as before.
 """
 
 from __future__ import annotations
@@ -50,8 +50,8 @@ def generated_from(edit: Edit, table: Table, column: Column) -> list[Column]:
 
 
 def drop_column(edit: Edit, table: Table, name: str, *, cascade: bool) -> None:
-    """With the constraints and indexes that involve it; what else stands on it refuses (2BP01),
-    or goes too with CASCADE."""
+    """Drop a column with the constraints and indexes that involve it; other dependents raise
+    2BP01, or are dropped too with CASCADE."""
     column = column_named(table, name)
     children = generated_from(edit, table, column)
     if children and not cascade:
@@ -89,7 +89,7 @@ def drop_column(edit: Edit, table: Table, name: str, *, cascade: bool) -> None:
 
 
 def rename_column(edit: Edit, table: Table, column: Column, name: str) -> None:
-    """The column and every text of the table that names it."""
+    """Rename the column, also in every expression text of the table that names it."""
 
     def renamed(text: str) -> str:
         if column.slot not in slots_read(edit, table, text):
@@ -149,7 +149,7 @@ _NO_COLUMN_AFTER = frozenset({"::", "as", "."})
 
 
 def _with_name(text: str, table: str, old: str, new: str) -> str:
-    """The text with the column's name replaced: not where the word is a function, a type, a
+    """The text with the column's name replaced, except where the word is a function, a type, a
     typed constant, or a part of another name."""
     tokens = [token for token in tokenize(text) if token.kind != END]
     made: list[Token] = []

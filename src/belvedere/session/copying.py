@@ -1,9 +1,9 @@
 """COPY: files to rows and rows to files, as CSV, PostgreSQL's text format, or Parquet.
 
 A file is read in chunks; each chunk becomes rows as the same INSERT would make them, in one
-transaction for the whole file. Columns that need no reckoning are encoded as columns, also those of
-a text file where its values are spelled plainly. A file comes from the machine the session runs on;
-COPY .. FROM STDIN and TO STDOUT use the streams of the session's door.
+transaction per file. Columns without defaults or checks to evaluate are encoded as Arrow columns,
+also those of a text file whose values are spelled plainly. Files are on the machine the session
+runs on; COPY .. FROM STDIN and TO STDOUT use the streams of the session's door.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def run(session: Session, statement: s.Copy, _: Sequence[Any]) -> Result:
 
 
 class _Intake:
-    """The rows of a file on their way into a table, in one transaction."""
+    """Inserts the rows of a file into a table, in one transaction."""
 
     def __init__(self, session: Session, transaction: Transaction, statement: s.Copy) -> None:
         insert = _from_file(statement)
@@ -72,14 +72,14 @@ class _Intake:
         self.count = 0
 
     def types(self) -> list[SqlType] | None:
-        """What the columns of the file are in the table, if they are to become columns at once."""
+        """The table's types of the file's columns; None when the file must be read as rows."""
         if self.columns is None:
             return None
         slots = {place: slot for slot, place in enumerate(self.columns) if place is not None}
         return [self.table.layout.types[slots[place]] for place in sorted(slots)]
 
     def add_rows(self, chunk: list[Row]) -> None:
-        """Values of the file's columns."""
+        """Insert rows whose values are those of the file's columns."""
         self.session.interrupt.check()
         run = self._run.beside({_FILE_ROWS: CteRows(chunk)})
         rows = [self._widen(row) for row in map(self._make(run), self._each(run))]
@@ -87,7 +87,7 @@ class _Intake:
         self.count += len(rows)
 
     def add_columns(self, columns: list[Any]) -> bool:
-        """Arrow columns of the file, as they are; False when they have to become rows first."""
+        """Insert Arrow columns of the file as they are; False when they must become rows first."""
         self.session.interrupt.check()
         batch = parquet.as_slots(columns, self.columns, self.table)
         if batch is None:
@@ -115,7 +115,7 @@ def _copy_in(session: Session, transaction: Transaction, statement: s.Copy) -> R
 
 
 def _copy_text(intake: _Intake, statement: s.Copy, lines: IO[str]) -> None:
-    """Chunk by chunk as columns; one that cannot be is read record by record."""
+    """Load a text file chunk by chunk as columns; other chunks are read record by record."""
     types, in_table = [field.type for field in statement.columns], intake.types()
     style = textfile.style_of(statement.format, dict(statement.options))
     try:
@@ -149,7 +149,7 @@ def _copy_parquet(intake: _Intake, statement: s.Copy) -> None:
 
 
 def _from_file(statement: s.Copy) -> n.Insert:
-    """The INSERT with rows of the file in the place of its parameters."""
+    """The INSERT with the file's rows instead of its parameters."""
     insert = statement.plan
     assert isinstance(insert, n.Insert)
     values = insert.input
@@ -166,8 +166,8 @@ def _of_column(expression: e.Expression) -> e.Expression:
 
 
 def _plain_columns(insert: n.Insert, table: CompiledTable) -> list[int | None] | None:
-    """For every slot of the table which column of the file it is (None: NULL), if there is nothing
-    to reckon for any."""
+    """For every slot of the table its column of the file (None: NULL); None for the list when some
+    slot has an expression to evaluate."""
     rules, project = insert.rules, insert.input
     assert isinstance(project, n.Project)
     if rules.generated or rules.checks or any(column.hidden for column in table.live):
@@ -194,7 +194,7 @@ def _existing(path: str) -> Path:
 
 
 def _parsed(chunk: textcolumns.Chunk, style: textfile.Style, types: list[SqlType]) -> Iterator[Row]:
-    """Records as values; a mistake says in which line it is."""
+    """Records as values; an error names the line it is in."""
     parsers = [parser(one) for one in types]
     for number, record in textfile.read(chunk.lines, style, chunk.number):
         if len(record) != len(parsers):

@@ -1,7 +1,8 @@
-"""DDL: what a definition statement says, as a change of the catalog.
+"""DDL: definition statements as changes of the catalog.
 
-A change that fits into the open transaction becomes part of it, is seen by it at once and goes with
-it. One that has to fill an index first commits by itself, so it must come before other changes.
+A change that fits into the open transaction becomes part of it: the transaction sees it at once and
+a rollback undoes it. One that has to backfill an index first commits by itself, so it must precede
+other changes.
 """
 
 from __future__ import annotations
@@ -111,7 +112,7 @@ def _run(session: Session, statement: Any) -> Result:
 
 
 def _changed(session: Session, tag: str, change: Callable[[Edit], None]) -> Result:
-    """Apply a change in the open transaction, or by itself."""
+    """Apply a catalog change in the open transaction, or in one of its own."""
     state = session.transactions
     if state.open is None and session.autocommit:
         session.host.change_schema(change)
@@ -139,7 +140,7 @@ def _changed(session: Session, tag: str, change: Callable[[Edit], None]) -> Resu
 
 
 def _fills(edit: Edit, published: Catalog) -> bool:
-    """Whether an index is to be filled from rows that are already there."""
+    """Whether an index must be backfilled from existing rows."""
     return any(
         isinstance(item, Index) and item.state is State.BUILDING and item.table in published.objects
         for item in edit.objects().values()
@@ -360,7 +361,7 @@ def _drop_one(edit: Edit, found: Any, cascade: bool) -> None:
 
 
 def _truncate(session: Session, statement: d.Truncate) -> Result:
-    """Row by row: every change is logged, so that views and readers of the log stay right."""
+    """Delete row by row: every change is logged, so that views and log readers stay correct."""
     catalog = session.catalog
     tables = [catalog.expect(Table, name.name, name.schema or PUBLIC) for name in statement.names]
     tables = _with_children(catalog, tables, statement.cascade)
@@ -382,7 +383,7 @@ def _truncate(session: Session, statement: d.Truncate) -> Result:
 
 
 def _with_children(catalog: Catalog, tables: list[Table], cascade: bool) -> list[Table]:
-    """The tables that refer to these are truncated too, or refuse it."""
+    """The tables and, with CASCADE, all that reference them; 0A000 without it."""
     found = {table.id: table for table in tables}
     waiting = list(tables)
     while waiting:

@@ -1,7 +1,7 @@
-"""Plain views stand on what their text names: a change of the catalog may not take that away.
+"""Plain views as dependents: a catalog change may not remove what their text names.
 
-A plain view is bound anew whenever it is read, so whether it still stands is found by binding it
-under the catalog to come.
+A plain view is bound again whenever it is read, so binding it under the changed catalog shows
+whether it is still valid.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from belvedere.sql.parse.script import parse_script
 
 
 def keep_plain_views(before: Catalog, edit: Edit, *, cascade: bool = False) -> None:
-    """Drop the plain views that no longer stand, with CASCADE; else 2BP01."""
+    """Drop the plain views that the edit makes invalid, with CASCADE; 2BP01 without it."""
     while fallen := [one for one in _plain_views(edit.catalog) if _falls(one, before, edit)]:
         if not cascade:
             raise InvalidInput(
@@ -29,7 +29,7 @@ def keep_plain_views(before: Catalog, edit: Edit, *, cascade: bool = False) -> N
 
 
 def views_reading(edit: Edit, table: Table, column: Column) -> list[PlainView]:
-    """The plain views that would not stand without this column."""
+    """The plain views that would be invalid without this column."""
     trial = Edit(edit.catalog)
     gone = Column(f"dropped {column.slot}", column.type_name, column.slot, dropped=True)
     trial.replace_column(table.id, gone)
@@ -41,7 +41,7 @@ def _plain_views(catalog: Catalog) -> list[PlainView]:
 
 
 def _falls(view: PlainView, before: Catalog, edit: Edit) -> bool:
-    # One that did not stand before is not in the way of anything.
+    # A view that was invalid before does not block the change.
     return not _stands(view, edit.catalog) and _stands(view, before)
 
 

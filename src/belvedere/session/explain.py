@@ -1,4 +1,5 @@
-"""EXPLAIN: the plan as a tree, with estimates, the chosen tier and why; ANALYZE runs it too."""
+"""EXPLAIN: the plan tree with estimates, and the chosen tier with its reason; ANALYZE also runs
+the statement and measures each node."""
 
 from __future__ import annotations
 
@@ -96,7 +97,7 @@ def _measured(rows: Rows, run: Run, measure: _Measure) -> Iterator[Row]:
 
 
 def _parts(session: Session, data: s.DataPlan, parameters: Sequence[Any]) -> list[str]:
-    """The SQL text of each part that DuckDB answers, and why the rest stays in Python."""
+    """The SQL text of each part that DuckDB runs, and why the rest stays in Python."""
     from belvedere.execution.hybrid import Report, lower_hybrid  # heavy
 
     report = Report()

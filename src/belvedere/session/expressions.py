@@ -1,4 +1,4 @@
-"""SQL expressions of the catalog (of indexes, checks, defaults), compiled for those who have no
+"""Compiled SQL expressions of the catalog (of indexes, checks, defaults), for callers without a
 session: commits and index builds."""
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from belvedere.types import Row
 
 
 def compile_table_expression(catalog: Catalog, table: Table, text: str) -> Callable[[Row], Any]:
-    """An immutable expression over a table's stored row."""
+    """Compile an immutable expression over a table's stored row."""
     expression = front.bind_over(catalog, table, text)
     context = Context(catalog, lambda node: compile_plan(catalog, node))
     # Immutable expressions need nothing of a run: no parameters, no clock, no outer rows.

@@ -1,4 +1,4 @@
-"""How fresh a read must be: 'any', 'session', 'latest', '250 ms', or a token from elsewhere.
+"""Freshness of a read: 'any', 'session', 'latest', '250 ms', or a token of another session.
 
 Base tables are always read at the newest published position, so freshness matters to them only as a
 floor (a token); views read it in full.

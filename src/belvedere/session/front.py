@@ -1,4 +1,4 @@
-"""Text to statements: the parser, the binder and the rules, as a session uses them."""
+"""SQL text to bound statements: the parser and the binder, with a session's settings."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def parse(text: str) -> list[Parsed]:
 def bind(session: Session, parsed: Parsed, parameters: Sequence[Any]) -> tuple[Statement, bool]:
     """The statement for the session's catalog, and whether it is the same for all parameters.
 
-    A parameter whose use does not tell its type, or only that it may be text, has the type of the
-    Python value given for it.
+    A parameter whose use does not determine its type, or only that it may be text, has the type of
+    the Python value given for it.
     """
     try:
         bound = _bound(session, parsed.tree, ())
@@ -94,10 +94,10 @@ def bind_default(session: Session, text: str, sql_type: SqlType) -> e.Expression
 
 
 def bind_over(catalog: Catalog, table: Table, text: str) -> e.Expression:
-    """A kept expression over the table's row in plans."""
+    """Bind a stored expression over the table's row in plans."""
     return bind_expression(catalog, text, table_fields(table))
 
 
 def bind_assigned(catalog: Catalog, table: Table, text: str, target: SqlType) -> e.Expression:
-    """A kept expression over the table's row, as a value of a column of this type."""
+    """Bind a stored expression over the table's row, cast to the type of a column."""
     return bind_expression(catalog, text, table_fields(table), target)

@@ -1,4 +1,4 @@
-"""CREATE INDEX .. WITH (maintenance, placement): an index that is kept as a view."""
+"""CREATE INDEX .. WITH (maintenance, placement): a table's index that is stored as a view."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ KNOWN = (*_DEFAULTS, "max_lag", "refresh_every")
 
 
 def is_view(statement: d.CreateIndex) -> bool:
-    """Whether the options ask for more than an index is by itself."""
+    """Whether the options ask for maintenance or placement that a plain index does not have."""
     return any(_DEFAULTS.get(name) != value.lower() for name, value in statement.options)
 
 

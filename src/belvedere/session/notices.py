@@ -1,7 +1,7 @@
-"""What a session tells its user beside results and errors: NOTICE, as PostgreSQL calls it.
+"""Notices: messages of a session to its user other than results and errors, as in PostgreSQL.
 
-The newest ones are kept for the door: `con.notices` shows them, the shell prints them after each
-statement. `SET client_min_messages = 'warning'` ends them.
+A session stores the newest ones for its door: `con.notices` shows them, the shell prints them after
+each statement. `SET client_min_messages = 'warning'` suppresses them.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _CREATED = (
 
 
 def tell(session: Session, text: str) -> None:
-    """Say something, unless the session wants to hear of warnings alone."""
+    """Add a notice, unless `client_min_messages` suppresses notices."""
     if session.settings.get("client_min_messages").lower() not in _MORE_THAN_NOTICES:
         session.services.notices.add(text)
 
 
 class Notices:
-    """What a session said: the newest of it, and how much there was."""
+    """The newest notices of a session, and the count of all it ever had."""
 
     def __init__(self) -> None:
         self.kept: deque[str] = deque(maxlen=KEPT_MAX)
@@ -40,13 +40,13 @@ class Notices:
         self.told += 1
 
     def since(self, told: int) -> list[str]:
-        """Those after the first `told` ones, as far as they are kept."""
+        """The notices after the first `told` ones, as far as they are still stored."""
         new = self.told - told
         return list(self.kept)[-new:] if new else []
 
 
 def cascaded(before: Catalog, after: Catalog, statement: d.Drop) -> list[str]:
-    """The views that went with what was dropped."""
+    """A notice for each view that CASCADE dropped."""
     named = {name.name for name in statement.names}
     left = {view.id for view in after.views}
     gone = [view.name for view in before.views if view.id not in left and not view.part]
@@ -54,7 +54,7 @@ def cascaded(before: Catalog, after: Catalog, statement: d.Drop) -> list[str]:
 
 
 def skipped(catalog: Catalog, statement: Any) -> list[str]:
-    """What IF NOT EXISTS and IF EXISTS of a definition leave undone."""
+    """A notice for each object that IF NOT EXISTS or IF EXISTS skips."""
     match statement:
         case d.Drop(if_exists=True) if statement.kind != "schema":
             missing = [

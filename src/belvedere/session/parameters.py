@@ -1,4 +1,4 @@
-"""Parameter values: what a program passes in, as values of the types the statement wants.
+"""Conversion of parameters: Python values to values of the types that the statement expects.
 
 A value of the right Python type passes as it is; text is read as PostgreSQL would read it; numbers
 become other numbers when nothing is lost. Anything else is 42804, or 22003 when it does not fit.
@@ -67,7 +67,7 @@ def converter(
 
 
 def telling(convert: Callable[[Sequence[Any]], Row]) -> Callable[[Sequence[Any]], Row]:
-    """The same for rows of a file: a value that is refused tells its row."""
+    """The same conversion for rows of a file: the error of a refused value shows its row."""
 
     def converted(given: Sequence[Any]) -> Row:
         try:

@@ -1,4 +1,5 @@
-"""Parquet files as rows of Python values, and back. Arrow is imported when first needed."""
+"""Parquet files for COPY: Arrow columns of a file, and rows to a file. Arrow is imported when first
+needed."""
 
 from __future__ import annotations
 
@@ -17,7 +18,7 @@ _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799  # of the years 1
 
 
 def batches(path: Path, names: list[str]) -> Iterator[list[Any]]:
-    """The columns of these names, or by place when the file has as many, some rows at a time."""
+    """The columns of these names, or all by position when the file has as many, in batches."""
     import pyarrow as pa  # heavy
     import pyarrow.parquet as files  # heavy
 
@@ -36,8 +37,8 @@ def batches(path: Path, names: list[str]) -> Iterator[list[Any]]:
 
 
 def as_slots(columns: list[Any], places: list[int | None] | None, table: CompiledTable) -> Any:
-    """The columns as a record batch with one for every slot of the table, or None when a value
-    might mean something else there."""
+    """The columns as a record batch with one column for every slot of the table, or None when a
+    value might be another one in the table's type."""
     import pyarrow as pa  # heavy
 
     from belvedere.codec.arrow import arrow_type  # heavy
@@ -57,7 +58,7 @@ def as_slots(columns: list[Any], places: list[int | None] | None, table: Compile
 
 
 def _holds(array: Any, sql_type: SqlType) -> bool:
-    """Whether every value is one that the column may have."""
+    """Whether every value is valid for the SQL type."""
     import pyarrow.compute as pc  # heavy
 
     if sql_type.kind in (Kind.TEXT, Kind.VARCHAR, Kind.CHAR, Kind.JSON):

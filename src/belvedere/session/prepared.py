@@ -1,4 +1,4 @@
-"""A data statement made ready to run: parameters, compiled plan, short ways, chosen tier."""
+"""A compiled data statement: parameter converter, compiled plan, single-row fast paths, tier."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from belvedere.types import Kind, Row
 
 
 class Prepared:
-    """One statement of one catalog, for one tier setting."""
+    """One statement, compiled for one catalog and one tier setting: the entry of the plan cache."""
 
     __slots__ = (
         "bypass",
@@ -87,7 +87,7 @@ class Prepared:
             if not data.changes:
                 self.point_read = compile_point_read(catalog, data.plan)
                 if self.point_read is None and shared.host.swaps is not None:
-                    # On a batch-atomic store, where one scan is of one moment without a snapshot.
+                    # On a batch-atomic store one scan is consistent without a snapshot.
                     self.point_read = compile_page(catalog, data.plan)
             elif not data.returns:
                 self.point_write = compile_point_write(catalog, data.plan)
@@ -98,13 +98,13 @@ class Prepared:
         record.tier = self.choice.tier.value
 
     def is_outgrown(self, position: int) -> bool:
-        """Whether a plan for few rows was made from sizes that may be old now."""
+        """Whether a plan for few rows was made from row counts that may be out of date."""
         chosen = self.tier is Tier.AUTO and self.choice.tier is Tier.DIRECT
         return chosen and position > self.position
 
 
 def _target(node: n.Node) -> n.Node:
-    """The node whose changes the row count is about."""
+    """The node whose changes the statement counts as affected rows."""
     while isinstance(node, n.With):
         node = node.body
     return node

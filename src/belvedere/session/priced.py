@@ -1,4 +1,4 @@
-"""EXPLAIN of views and writes: what is kept and how, and what it costs."""
+"""EXPLAIN of views and writes: how a view is stored and maintained, and the cost of each write."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def view_lines(session: Session, statement: d.MaintainView | d.CreateMaterialize
 
 
 def _batches(session: Session, catalog: Catalog, view: View) -> Iterator[str]:
-    """Who works out the batches of a deferred view, by size; and who did the last one, and why."""
+    """The engine for batches of a deferred view, by size; and that of the last batch, with why."""
     if view.maintenance is Maintenance.DEFERRED:
         keeper, upkeep = session.host.views.keeper, session.host.views.deferred.of(view)
         yield keeper.tiers.explained(view, keeper.maintainer(catalog, view), session.host.position)

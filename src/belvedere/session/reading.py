@@ -1,16 +1,16 @@
-"""How a statement reads deferred views: as they are, caught up, after a wait, or not at all.
+"""The freshness policy: how a statement reads deferred views.
 
     read       the stored rows, when they are fresh enough
-    catch up   what the log has for the view is put on top, for this read only
-    wait       the worker is at the view right now: let it end, then catch up with the little rest
-    bypass     the definition is run over the base tables instead
+    catch up   apply the pending log to the stored rows, for this read only
+    wait       the worker is at the view right now: let it end, then apply the remaining log
+    bypass     run the definition over the base tables instead
 
-`latest` and a token want the transaction's position; `session` what the session has written and
+`latest` and a token require the transaction's position; `session` what the session has written and
 read before, inside a transaction its snapshot; '250 ms' bounds the age of the oldest commit that is
-not in the view, by the node's own samples (`views.lag`), and never goes back behind what such a
-read was shown before, which may have been caught up; `any` wants nothing. A statement that
-reads anything beside one such view reads everything at one position: the view is caught up then.
-Where the view is not fresh enough the cheapest way is taken; EXPLAIN shows all of them.
+not in the view, by the node's own samples (`views.lag`), and never reads behind what such a read
+showed before, which may have been caught up; `any` requires nothing. A statement that reads other
+relations together with such a view reads all of them at one position: the view is caught up then.
+A view that is not fresh enough is read by the cheapest strategy; EXPLAIN shows all of them.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 BYPASS_PENDING_MIN = 1_000
-"""With fewer commits to catch up with, nothing else is thought of."""
+"""With fewer pending commits the view is always caught up."""
 
 
 class Way(enum.StrEnum):
@@ -47,8 +47,8 @@ class Way(enum.StrEnum):
 
 
 class Decision(NamedTuple):
-    """`behind` counts commits, of any table, that the views lack; `costs_s` what each way takes,
-    where it is possible."""
+    """`behind` counts commits, of any table, that the views lack; `costs_s` has the seconds of each
+    strategy that is possible."""
 
     way: Way
     behind: int
@@ -67,9 +67,9 @@ def decide(
     alone: bool,
     seen: int | None = None,
 ) -> Decision:
-    """`alone`: the statement reads nothing but these views, which are at one position, and, unless
-    that is no matter to the reader, its transaction has written nothing. `seen`: what the session
-    has seen and done before, where that is enough."""
+    """`alone`: the statement reads nothing but these views, which are at one position, and its
+    transaction has written nothing, unless the freshness is `any`. `seen`: the position up to which
+    the session has read and written before, where reading at that position is enough."""
     wanted: Freshness = session.freshness
     mark = min(marks.values())
     behind = max(0, position - mark)
@@ -111,13 +111,13 @@ def _costs(
     return costs
 
 
-# -- taking a way ----------------------------------------------------------------------------------
+# -- applying a strategy ---------------------------------------------------------------------------
 
 
 def ready_to_read(
     session: Session, transaction: Transaction, entry: Prepared
 ) -> tuple[Prepared, Reader]:
-    """What to run, and on what, so that deferred views are as fresh as asked."""
+    """The statement to run and the reader to run it on, so that views are as fresh as required."""
     views = entry.deferred
     if not views:
         return entry, transaction
@@ -141,8 +141,8 @@ def ready_to_read(
 
 
 def _require_sound(session: Session, views: tuple[View, ...]) -> None:
-    """A view that fails on a row has no state that is right: who would read what is stored of it
-    is told, until the row is gone."""
+    """A view whose definition fails on a row has no correct state: reading its stored rows raises
+    that error until the row is deleted."""
     for view in views:
         error = session.host.views.errors.get(view.id)
         if isinstance(error, InvalidInput):
@@ -156,7 +156,7 @@ def _require_sound(session: Session, views: tuple[View, ...]) -> None:
 
 
 class Bypass:
-    """A statement planned over the tables of its deferred views, when somebody first wants that."""
+    """Compiles a statement over the base tables of its deferred views, when first needed."""
 
     def __init__(self, data: DataPlan, record: StatementRecord, tier: Tier | None) -> None:
         self._data = data
@@ -172,8 +172,8 @@ class Bypass:
 
 
 def wait_if_cheapest(session: Session, entry: Prepared) -> None:
-    """Before a statement's own transaction begins: let the worker end what it is at, if that is
-    the cheapest way to fresh views."""
+    """Before a statement's own transaction begins: wait for the worker's running batch, if that is
+    the cheapest strategy."""
     views = entry.deferred
     if session.freshness.kind is FreshnessKind.ANY:
         return
@@ -233,7 +233,7 @@ def _decide_in(
 
 
 def _is_any_of_one(session: Session, entry: Prepared) -> bool:
-    """Whether the statement takes one thing as it is, be it by an index."""
+    """Whether the statement reads one relation, at freshness `any`; also through an index."""
     return session.freshness.kind is FreshnessKind.ANY and len(entry.data.relations) == 1
 
 
@@ -242,7 +242,7 @@ def _is_alone(entry: Prepared, marks: dict[int, int]) -> bool:
 
 
 def explained(session: Session, entry: Prepared) -> list[str]:
-    """How the deferred views of a statement would be read now, with the cost of each way."""
+    """How the deferred views of a statement would be read now, with the cost of each strategy."""
     if not entry.deferred:
         return []
     session.host.views.deferred.sample()

@@ -1,13 +1,13 @@
-"""Tables and columns that are renamed under materialized views: definitions are written anew.
+"""Rewriting of view definitions after a table or column that they read was renamed.
 
-A definition stays as it was written, but for the places where it names the table: there the new
-name gets the old one as its alias, and after a column was renamed the old column names with it.
+A definition stays as it was written, except where it names the table: there the new name gets the
+old one as its alias, and after a column was renamed also the old column names.
 
     SELECT t.g, sum(v) FROM t GROUP BY 1
     SELECT t.g, sum(v) FROM public.sales AS t GROUP BY 1          t is sales now
     SELECT t.g, sum(v) FROM public.t AS t(id, g, v) GROUP BY 1    v is amount now
 
-The commit compiles every view anew and refuses what is not the same (`views.flip`).
+The commit compiles every view again and refuses one that is not the same (`views.flip`).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ PUBLIC = "public"
 
 
 def rename_in_views(edit: Edit, before: Table) -> None:
-    """Let the definitions of views over a table say what it was before it was renamed."""
+    """Rewrite the definitions of views over a renamed table, so that their meaning stays."""
     after = edit.catalog.table(before.id)
     schema = next(s.name for s in edit.catalog.schemas if s.id == before.schema)
     for view in edit.catalog.views_over(before.id):
@@ -58,7 +58,7 @@ def _renamed(view: View, before: Table, after: Table, schema: str) -> str:
 def _source(
     place: TableRef, before: Table, after: Table, schema: str, old: list[Column], renamed: bool
 ) -> str:
-    """What stands where the table was named."""
+    """The text that replaces the table's name in the definition."""
     name = f"{quote(schema)}.{quote(after.name)}"
     if not renamed or place.columns:
         return name if place.alias else f"{name} AS {quote(before.name)}"
@@ -77,7 +77,7 @@ def _visible(table: Table, width: int) -> list[Column]:
 
 
 def _extent(text: str, place: TableRef) -> tuple[int, int]:
-    """From the first character of a table's name to behind its last."""
+    """The start and end offset of a table's name in the text."""
     tokens = tokenize(text)
     first = next(i for i, token in enumerate(tokens) if token.start == place.at)
     return place.at, tokens[first + 2 * (len(place.name) - 1)].end

@@ -1,12 +1,12 @@
-"""A view that takes the place of another: CREATE OR REPLACE, and a switch on a row-atomic store.
+"""Replacement of a view: CREATE OR REPLACE, and a maintenance switch on a row-atomic store.
 
-The new view is filled beside the old one, which serves meanwhile; then its indexes are; then one
-change of the catalog drops the old ones and gives the new ones their names. Until then nobody sees
-them, and a crash leaves nothing of them, unless the new view was made to go on after one.
+The new view is backfilled under a staged name while the old one serves reads; then its indexes are;
+then one change of the catalog drops the old ones and gives the new ones their names. Until then
+no statement sees them, and a crash leaves nothing of them, unless the new view is resumable.
 
     switch      where a commit cannot apply the log (a row-atomic store), ALTER .. SET (maintenance)
-                makes the same view anew in the other way; views over it are told of the new one.
-                What it keeps of its changes begins anew with it
+                builds the same view again with the other maintenance; views over it then read the
+                new one. Its changefeed starts again with it
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ if TYPE_CHECKING:
 
 
 class _Pair(NamedTuple):
-    """An old view and the name under which its successor waits."""
+    """An old view and the staged name of its successor."""
 
     old: View
     staged: str
-    definition: str  # of the successor, once it is in its place
+    definition: str  # of the successor, under its final name
 
 
 def create_view(session: Session, statement: d.CreateMaterializedView) -> Result:
@@ -60,8 +60,8 @@ def create_view(session: Session, statement: d.CreateMaterializedView) -> Result
 
 
 def go_on(session: Session) -> None:
-    """Let views take their place that were made to, WITH (backfill = 'resumable'), when the process
-    died; they are filled by now."""
+    """Finish replacements WITH (backfill = 'resumable') that a crash interrupted; the staged views
+    are backfilled by now."""
     for new in session.host.catalog.views:
         if new.replaces is None or new.options.backfill is not Backfill.RESUMABLE:
             continue
@@ -77,8 +77,8 @@ def _drop(edit: Edit, id_: int) -> None:
 
 
 def switches(session: Session, statement: d.Alter) -> bool:
-    """Whether an ALTER has to make its view anew: it asks for the other maintenance, and a commit
-    of this store cannot bring the state along."""
+    """Whether an ALTER has to build its view again: it asks for the other maintenance, and a commit
+    of this store cannot bring the state to its position."""
     if not session.host.row_atomic:
         return False
     found = session.catalog.find(statement.name.name, statement.name.schema or "public")
@@ -134,7 +134,7 @@ def _staged(session: Session, name: str) -> str:
 
 
 def _require_own(catalog: Catalog, view: View) -> None:
-    """2BP01 when somebody else's view stands on it, which would be another one then."""
+    """2BP01 when another view reads this one, whose columns may change."""
     others = [one for one in catalog.views_over(view.id) if not _is_index_of(one, view)]
     users = [f"view {one.name}" for one in others if not one.part]
     if users:
@@ -145,7 +145,7 @@ def _is_index_of(one: View, view: View) -> bool:
     return one.kind is ViewKind.INDEX and one.reads == (view.id,)
 
 
-# -- taking the place ------------------------------------------------------------------------------
+# -- replacement -----------------------------------------------------------------------------------
 
 
 def _replace(
@@ -153,7 +153,7 @@ def _replace(
     pair: _Pair,
     make: Callable[[], None],
 ) -> None:
-    """`make` makes the new view under its staged name."""
+    """`make` creates the new view under its staged name."""
     catalog = session.catalog
     schema = _schema_of(catalog, pair.old)
     indexes = [one for one in catalog.views_over(pair.old.id) if _is_index_of(one, pair.old)]

@@ -1,4 +1,4 @@
-"""What a statement gives back."""
+"""The result of a statement: its tag, fields and rows, or the number of affected rows."""
 
 from __future__ import annotations
 
@@ -13,9 +13,10 @@ if TYPE_CHECKING:
 
 
 class Result:
-    """`fields` is None for a statement that gives no rows. `affected` is the number of rows given
-    or changed, -1 when there is no such number. `table` has the same rows as Arrow columns, when
-    they were made that way. `plain`: no column's values look different outside of Belvedere."""
+    """`fields` is None for a statement that returns no rows. `affected` is the number of rows
+    returned or changed, -1 when there is no such number. `table` has the same rows as Arrow
+    columns, when DuckDB computed them. `plain`: no column's values need another representation
+    outside of Belvedere."""
 
     __slots__ = ("affected", "fields", "plain", "rows", "table", "tag")
 

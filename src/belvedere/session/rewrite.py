@@ -1,8 +1,8 @@
 """ALTER TABLE that writes every row: another column type, another key, computed new columns.
 
-Such a statement is one transaction: the catalog is changed in it, the rows are written in it, and
-its commit is refused when somebody else wrote to the table in the meantime (then it runs again).
-Another type or key makes the table anew (catalog.remake); a new column is filled by updates.
+Such a statement is one transaction: it changes the catalog and writes the rows, and its commit is
+refused when another transaction wrote to the table in the meantime (then it runs again). Another
+type or key rebuilds the table (catalog.remake); updates give a new column its values.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _writes_rows(session: Session, table: Table, action: d.AlterAction) -> bool:
 
 
 def _is_wider_text(column: Column, action: d.SetColumnType) -> bool:
-    """Rows and keys of varchar and text are stored alike, so a longer one needs no new rows."""
+    """Whether only a text length grows: varchar and text have the same stored rows and keys."""
     old, new = column.type, action.type
     if action.using is not None or old.kind not in _TEXTS or new.kind not in _TEXTS:
         return False
@@ -88,7 +88,7 @@ def _is_wider_text(column: Column, action: d.SetColumnType) -> bool:
 
 
 def run(session: Session, statement: d.Alter, plain: Plain) -> Result:
-    """All actions of the statement, in one transaction."""
+    """Run all actions of the statement in one transaction."""
     return session.in_transaction(True, lambda txn: _run(session, txn, statement, plain))
 
 
@@ -126,7 +126,7 @@ def _apply(
     session.transactions.apply(edit)
 
 
-# -- a table made anew -----------------------------------------------------------------------------
+# -- rebuilding a table ----------------------------------------------------------------------------
 
 
 def _remake(
@@ -136,7 +136,7 @@ def _remake(
     table: Table,
     change: Callable[[Row], Row] = lambda row: row,
 ) -> None:
-    """Put the table in the place of the one with its id, and copy the rows, changed."""
+    """Replace the table with the same id by this one, and copy its rows through `change`."""
     views = edit.catalog.views_over(table.id)
     if views:
         raise Unsupported(
@@ -148,7 +148,7 @@ def _remake(
     transaction.require_stable(old.start, old.end)
     stored = [old.decode(v) for batch in transaction.scan_values(old.start, old.end) for v in batch]
     for mine in transaction.changes:
-        if mine.relation == table.id:  # they go on as rows of the new table
+        if mine.relation == table.id:  # inserted below as rows of the new table
             transaction.write(mine.key, mine.new, mine.old)
     made = remake_table(edit, table)
     for index in edit.catalog.indexes_of(made.id):
@@ -171,7 +171,7 @@ def _remake(
 def _checker(
     session: Session, transaction: Transaction, table: CompiledTable
 ) -> Callable[[Row], None]:
-    """23514 for a row that a CHECK does not allow."""
+    """A function that raises 23514 for a row that violates a CHECK."""
     tests = [
         (one.name, _evaluator(session, transaction, table, bound))
         for one in table.table.checks
@@ -194,7 +194,7 @@ def _checker(
 def _evaluator(
     session: Session, transaction: Transaction, table: CompiledTable, expression: e.Expression
 ) -> Callable[[Row], Any]:
-    """The expression over the stored row."""
+    """A function that evaluates the expression over a stored row."""
     catalog = transaction.catalog
     context = Context(catalog, lambda node: compile_plan(catalog, node))
     evaluate = context.value_of(expression)(session.new_run(transaction, ()))
@@ -235,7 +235,7 @@ def _set_type(
 
 
 def _require_free_column(edit: Edit, table: Table, column: Column) -> None:
-    """What PostgreSQL does not retype either: a column that views or generated columns read."""
+    """Unsupported, as in PostgreSQL, for a column that views or generated columns read."""
     readers = [f"view {one.name}" for one in views_reading(edit, table, column)]
     readers += [f"column {one.name}" for one in columns.generated_from(edit, table, column)]
     if column.generated is not None:
@@ -307,7 +307,7 @@ def _add_column(
     action: d.AddColumn,
     plain: Plain,
 ) -> None:
-    """The column as if there were no rows, then its value in every row."""
+    """Add the column as if there were no rows, then write its value into every row."""
     wanted = action.column
     bare = replace(wanted, not_null=False, default=None)
     plain(session, edit, table, replace(action, column=bare, constraints=()))
@@ -347,7 +347,7 @@ def _filler(
 def _numbers(
     transaction: Transaction, table: CompiledTable, sequence: Sequence
 ) -> Callable[[Row], int]:
-    """The first numbers of a new sequence, one a row; it goes on behind them."""
+    """The first numbers of a new sequence, one per row; its next value follows them."""
     count = sum(len(batch) for batch in transaction.scan_values(table.start, table.end))
     first, step = sequence.start, sequence.increment
     if count:

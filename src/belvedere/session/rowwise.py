@@ -1,5 +1,4 @@
-"""DDL that looks at the rows a table has: defaults, NOT NULL, CHECK and foreign keys of old
-rows."""
+"""Existing rows as DDL sees them: default values; checks of NOT NULL, CHECK and foreign keys."""
 
 from __future__ import annotations
 
@@ -48,13 +47,13 @@ def has_null(session: Session, table: Table, column: Column) -> bool:
 
 
 def default_value(session: Session, column: d.ColumnDefinition) -> Any:
-    """The value that rows older than the column have: its default, once."""
+    """The value of the column in existing rows: its default, evaluated once."""
     expression = front.bind_default(session, column.default or "null", column.type)
     return evaluate(session, expression, ())
 
 
 def is_volatile(session: Session, column: d.ColumnDefinition) -> bool:
-    """Whether the column's default is another value for every row."""
+    """Whether the column's default has to be evaluated for every row."""
     stack: list[Any] = [front.bind_default(session, column.default or "null", column.type)]
     while stack:
         item = stack.pop()
@@ -79,7 +78,7 @@ def evaluate(session: Session, expression: e.Expression, row: Row) -> Any:
 
 
 def require_check(session: Session, catalog: Catalog, table: Table, name: str, text: str) -> None:
-    """23514 when an old row, read as the catalog to come says, does not satisfy a new CHECK."""
+    """23514 when an existing row, read by the changed catalog, violates a new CHECK."""
     reader = reader_of(session)
     if table.id not in reader.catalog.objects:
         return
@@ -100,7 +99,7 @@ def require_check(session: Session, catalog: Catalog, table: Table, name: str, t
 
 
 def require_parents(session: Session, table: Table, wanted: d.ForeignKeyDefinition) -> None:
-    """23503 when an old row has no parent."""
+    """23503 when an existing row has no parent."""
     catalog = session.catalog
     parent = catalog.expect(Table, wanted.parent.name, wanted.parent.schema or "public")
     names = {column.name: column.slot for column in table.columns if not column.dropped}

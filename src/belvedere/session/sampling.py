@@ -1,10 +1,10 @@
-"""What the optimizer is told about the data: row counts, and summaries of columns.
+"""Table statistics for the optimizer: row counts and column summaries, from samples.
 
-Every process that has the store open samples for itself, when a statement first asks for a table
-and again after so many commits: nothing is stored, nothing is locked, no writer does more for it.
-A sample is rows taken evenly from the whole table: all of a small one, and of a large one short
-runs at places spread over its keys; ANALYZE reads it all once and keeps every so many-th row. The
-summary of a column is made of it when first asked for.
+Every process that has the store open samples for itself, when a statement first needs a table and
+again after a number of commits: nothing is stored, nothing is locked, writers do no extra work. A
+sample has rows from all over the table: every row of a small one, and of a large one short runs at
+evenly spaced keys; ANALYZE reads the complete table and samples every n-th row. The summary of a
+column is computed from the sample when first needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from belvedere.sql.rules.summaries import Summary, summarize
 from belvedere.txn.border import Reader
 
 COUNTED_MAX = 6_000
-"""Rows that are counted one by one; beyond them the keys tell how many there are."""
+"""Rows that are counted one by one; a larger table's count is extrapolated from its keys."""
 SAMPLED_MAX = 3_000
 ANALYZED_MAX = 30_000
 PLACES = 48
@@ -48,7 +48,7 @@ class Source(Protocol):
 
 @dataclass(slots=True)
 class Sample:
-    """`values` are stored rows; `lasting` commits later it is made anew."""
+    """`values` are stored rows; after `lasting` more commits a new sample replaces this one."""
 
     position: int
     rows: float
@@ -85,7 +85,7 @@ class TableStatistics:
         return self._sample(relation).rows
 
     def rows_now(self, relation: int) -> float:
-        """The same as of now; of a view that has more than COUNTED_MAX entries, that many."""
+        """The row count by a new scan; at most COUNTED_MAX or slightly more for a view."""
         catalog = self._source.catalog
         if not isinstance(catalog.get(relation), Table | View):
             return UNKNOWN_ROWS
@@ -116,7 +116,7 @@ class TableStatistics:
         self._samples.pop(relation, None)
 
     def analyze(self, relation: int) -> None:
-        """Read the whole table: an exact count, and a sample of all of it."""
+        """Read the complete table: an exact count, and a sample of all of it."""
         catalog, position = self._source.catalog, self._source.position
         table = compiled_table(catalog, relation)
         rows, step, values = 0, 1, list[bytes]()
@@ -155,7 +155,7 @@ class TableStatistics:
 
 
 def _counted(reader: Reader, relation: CompiledTable | CompiledView) -> tuple[float, list[bytes]]:
-    """About how many rows there are, and the first of them, or all."""
+    """The estimated number of rows, and the first of them, or all."""
     values: list[bytes] = []
     for batch in reader.scan_values(relation.start, relation.end):
         values += batch
@@ -168,7 +168,7 @@ def _counted(reader: Reader, relation: CompiledTable | CompiledView) -> tuple[fl
 
 
 def _share_behind(reader: Reader, table: CompiledTable, reached: bytes) -> float:
-    """How much larger the table is than what was counted, by where in its keys that ended."""
+    """How many times larger the table is than the counted part, by the last counted key."""
     ends = _ends(reader, table)
     if ends is None:
         return 1.0
@@ -190,7 +190,7 @@ def _ends(reader: Reader, table: CompiledTable) -> list[tuple[bytes, bytes]] | N
 
 
 def _spread(reader: Reader, table: CompiledTable) -> Iterator[bytes]:
-    """Short runs of rows, at places that cut the keys into equal parts."""
+    """Short runs of rows, at starts that split the key range evenly."""
     ends = _ends(reader, table)
     if ends is None:
         return
@@ -211,7 +211,7 @@ def _common_prefix(one: bytes, other: bytes) -> int:
 
 
 def _numbers(first: bytes, last: bytes, key: bytes) -> tuple[int, int, int]:
-    """The keys as numbers: the eight bytes after what the first and the last have in common."""
+    """The keys as numbers: the eight bytes after the common prefix of the first and the last."""
     start = _common_prefix(first, last)
 
     def number(one: bytes) -> int:

@@ -1,4 +1,4 @@
-"""Schemas: made, renamed, dropped with what is in them, and tables moved between them."""
+"""CREATE, ALTER and DROP SCHEMA, and SET SCHEMA, which moves a relation to another schema."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def drop_schema(edit: Edit, name: str, *, if_exists: bool, cascade: bool, drop: 
             hint="drop them first, or use CASCADE",
             name=name,
         )
-    # Views go before what they read, so that each is dropped once.
+    # Views are dropped before the tables they read, so that each is dropped once.
     for item in sorted(inside, key=lambda item: isinstance(item, Table)):
         current = edit.catalog.get(item.id)
         if current is not None and not is_dropped(current):
@@ -48,7 +48,7 @@ def drop_schema(edit: Edit, name: str, *, if_exists: bool, cascade: bool, drop: 
 
 
 def _objects_of(catalog: Catalog, schema: int) -> list[Table | View | PlainView | Sequence]:
-    """What a schema holds; indexes and the sequences of columns go with their tables."""
+    """The objects of a schema, without indexes and column sequences, which follow their tables."""
     fed = {c.sequence for table in catalog.tables for c in table.columns if not c.dropped}
     return [
         item
@@ -61,7 +61,7 @@ def _objects_of(catalog: Catalog, schema: int) -> list[Table | View | PlainView 
 
 
 def alter_schema(edit: Edit, statement: d.Alter) -> None:
-    """RENAME TO; objects know their schema by id, but views name it in their text."""
+    """RENAME TO; objects refer to their schema by id, but views name it in their text."""
     id_ = edit.catalog.schema_id(statement.name.name)
     for action in statement.actions:
         if not isinstance(action, d.Rename) or action.what != "table":
@@ -74,7 +74,7 @@ def alter_schema(edit: Edit, statement: d.Alter) -> None:
 
 
 def set_schema(edit: Edit, item: Table | PlainView | View | Sequence, name: str) -> None:
-    """Move it, a table with its indexes and the sequences of its columns."""
+    """Move an object to a schema, a table with its indexes and column sequences."""
     schema = edit.catalog.schema_id(name)
     moved: list[Any] = [item]
     if isinstance(item, Table):

@@ -25,7 +25,7 @@ replace = msgspec.structs.replace
 def sequence_definition(
     name: str, schema: str, options: d.SequenceOptions
 ) -> wanted.SequenceDefinition:
-    """What the options say, the rest by PostgreSQL's rules; 22023 when they contradict."""
+    """A definition from the options, with PostgreSQL's defaults; 22023 when they contradict."""
     step = 1 if options.increment is None else options.increment
     lowest, highest = _bounds(options.type or BIGINT)
     low = options.minimum if options.minimum is not None else 1 if step > 0 else lowest
@@ -61,8 +61,8 @@ def create_sequence(edit: Edit, statement: d.CreateSequence) -> None:
 
 
 def alter_sequence(session: Session, edit: Edit, statement: d.AlterSequence) -> None:
-    """The numbers that were reserved ahead are given back: what comes next follows the last one
-    that was handed out, by the new rules."""
+    """ALTER SEQUENCE. Numbers reserved ahead are given back: the next value follows the last one
+    that was returned, by the new options."""
     name, options = statement.name, statement.options
     schema = name.schema or PUBLIC
     if statement.if_exists and edit.catalog.find(name.name, schema) is None:
@@ -84,7 +84,7 @@ def alter_sequence(session: Session, edit: Edit, statement: d.AlterSequence) -> 
     last = None if options.restarts else numbers.stored_value(sequence)
     current = value if options.restarts else last
     if last is not None and not sequence.minimum <= last <= sequence.maximum:
-        current = None  # it was started anew, and has not handed out anything since
+        current = None  # it was restarted, and has returned no value since
     if current is not None and not made.minimum <= current <= made.maximum:
         raise InvalidInput("RESTART value is out of the sequence's bounds", sqlstate="22023")
     edit.put(made)
@@ -97,7 +97,7 @@ def alter_sequence(session: Session, edit: Edit, statement: d.AlterSequence) -> 
 
 
 def _set_owner(edit: Edit, id_: int, column: tuple[str, ...], schema: str) -> None:
-    """`table.column`: the sequence goes with the table. No names: with none."""
+    """OWNED BY `table.column`: the sequence is dropped with the table. No names: no owner."""
     sequence = edit.catalog.get(id_)
     assert isinstance(sequence, Sequence)
     if not column:
@@ -146,7 +146,7 @@ def set_identity(edit: Edit, table: Table, action: d.SetColumnIdentity) -> None:
 
 
 def identity_options(options: d.SequenceOptions | None, type_: SqlType) -> d.SequenceOptions:
-    """The numbers of an identity column are those of its type."""
+    """The sequence options of an identity column: its bounds are those of the column's type."""
     found = options or d.SequenceOptions()
     if found.owned_by is not None or found.restarts:
         raise Unsupported("option of an identity column")

@@ -1,4 +1,4 @@
-"""What running plans ask of their session: sequences, row ids, system tables, row locks."""
+"""Services of a session for running plans: sequences, row ids, system tables, row locks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ VirtualRows = Callable[[str, str], Iterable[Row]]
 
 
 class SessionServices:
-    """One per session; remembers what `currval` and `lastval` may answer, and its notices."""
+    """One per session; holds the values of `currval` and `lastval`, and the notices."""
 
     def __init__(
         self, host: Host, catalog: Callable[[], Catalog], virtual_rows: VirtualRows

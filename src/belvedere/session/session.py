@@ -1,12 +1,12 @@
-"""One statement's life: text, plan, transaction, rows. A session does not know its door.
+"""A session: runs SQL text, in transactions, for one connection. It does not know its door.
 
     text -> cached plan, or parse and bind
          -> transaction: the open one, or one of its own (run again when it loses a race)
          -> rows, then the writes, then constraints that must hold at the end of a statement
          -> Result
 
-A statement that fails leaves no trace: alone, its transaction is rolled back; inside a transaction
-its changes are, and the transaction is failed until ROLLBACK.
+A statement that fails has no effect: its own transaction is rolled back; inside an open transaction
+its changes never commit, and the transaction is failed until ROLLBACK.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from belvedere.views.answer import answered
 CANCELED = "canceled by the user"
 TIMED_OUT = "statement timeout"
 REPLAN_AFTER_US = 20_000
-"""A plan for few rows that takes longer than this is made anew when the data has changed since."""
+"""A plan for few rows that takes longer is compiled again when the data has changed since."""
 
 
 def _now() -> datetime.datetime:
@@ -61,7 +61,7 @@ def _now() -> datetime.datetime:
 
 
 class Session:
-    """Not for several threads at once; its door sees to that. `cancel` may come from any."""
+    """One thread at a time may use it, which its door ensures. `cancel` may come from any."""
 
     def __init__(
         self,
@@ -94,13 +94,13 @@ class Session:
 
     @property
     def catalog(self) -> Catalog:
-        """As the next statement sees it."""
+        """The catalog that the next statement sees."""
         transaction = self.transactions.open
         return self.host.catalog if transaction is None else transaction.catalog
 
     @property
     def token(self) -> str:
-        """What another connection shows to see at least what this session has seen and done."""
+        """With it another connection reads at least what this session has read and written."""
         return self.host.token(self.transactions.seen or self.host.position)
 
     # -- the door's verbs ---------------------------------------------------------------------
@@ -145,14 +145,14 @@ class Session:
         self.transactions.rollback()
 
     def _use_zone(self, zone: datetime.tzinfo) -> None:
-        """Constants are read and functions bound under the zone, so plans are kept by it."""
+        """Constants and functions are bound under the zone, so plans are cached by it."""
         get = self.shared.plans.get
         self._plans = get if zone is datetime.UTC else lambda text: get((zone, text))
 
     # -- one text -----------------------------------------------------------------------------
 
     def guarded(self, action: Callable[[], Result]) -> Result:
-        """Run with timeout, cancel, and errors that fit the door."""
+        """Run an action under the statement timeout, open to `cancel`."""
         timeout_ms = self.settings.get("statement_timeout")
         timer = None
         self.interrupt.clear()
@@ -179,7 +179,7 @@ class Session:
     def _as_fresh(
         self, freshness: str, entry: Prepared | None, text: str, parameters: Sequence[Any]
     ) -> Result:
-        """A text whose freshness is given with it. Plans are the same for every freshness."""
+        """Run a text with a freshness of its own. Plans are the same for every freshness."""
         self._statement_freshness = self._floored(freshness)
         try:
             if entry is None or entry.tier is not self.settings.tier:
@@ -205,14 +205,15 @@ class Session:
 
     @property
     def freshness(self) -> Freshness:
-        """How fresh the views must be that the running statement reads."""
+        """The freshness that the running statement requires of views."""
         if self._statement_freshness is not None:
             return self._statement_freshness
         wanted: Freshness = self.settings.get("freshness")
         return wanted
 
     def _floored(self, text: str) -> Freshness:
-        """A token is a floor for the snapshot; base tables are otherwise always at the newest."""
+        """Parse a freshness; a token also becomes the floor of the next snapshot. Base tables are
+        otherwise always read at the newest position."""
         wanted = parse_freshness(text)
         if wanted.kind is FreshnessKind.TOKEN:
             position = self.host.position_of(wanted.token)
@@ -243,8 +244,8 @@ class Session:
             raise
 
     def planned(self, plan: Node, *, bypass: bool = False) -> Node:
-        """The plan over what is stored, by the optimizer's rules; `bypass`: not over what is stored
-        of deferred views."""
+        """The optimized plan, with views read from their state; `bypass`: deferred views are
+        computed from their base tables."""
         catalog = self.catalog
         over = views.bypassing_plan if bypass else views.readable_plan
         readable = over(self, catalog, plan)
@@ -325,7 +326,8 @@ class Session:
         return self._inside(state.open, changes, action)
 
     def _alone(self, changes: bool, action: Callable[[Transaction], Result]) -> Result:
-        """In a transaction of its own; when it loses a race, nothing was seen and it runs again."""
+        """Run in a transaction of its own. When that loses a race, no result was returned yet and
+        the action runs again."""
         state = self.transactions
         attempts = self.host.config.statement_retries_max
         locks: tuple[LockRequest, ...] = ()
@@ -366,7 +368,7 @@ class Session:
                 self.check_constraints(transaction, transaction.changes_since(savepoint))
             return result
         except BaseException:
-            self.failed_statement()  # its changes go with the transaction, or by ROLLBACK TO
+            self.failed_statement()  # ROLLBACK or ROLLBACK TO discards its changes
             raise
 
     def check_constraints(self, transaction: Transaction, changes: tuple[RowChange, ...]) -> None:

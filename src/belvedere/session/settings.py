@@ -1,8 +1,8 @@
 """Settings of a session: SET, SHOW and RESET, with PostgreSQL's names where it has one.
 
-A setting is text to its user; `parse` turns it into what the session works with and refuses what
-cannot be right. SET LOCAL and everything set inside a transaction that is rolled back go back to
-what they were.
+A setting is text to its user; `parse` turns it into the value the session works with and refuses
+invalid text. SET LOCAL at the end of its transaction, and every SET of a transaction that is rolled
+back, restore the earlier value.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def _tier(text: str) -> Tier:
 
 
 def _maintenance_tier(text: str) -> Way | None:
-    """Who works out the batches of deferred views: a setting of all sessions of the open store."""
+    """The engine for batches of deferred views: a setting of all sessions of the open store."""
     found: Way | None = one_of(
         "maintenance tier", {"auto": None, **{way.value: way for way in Way}}, text
     )
@@ -87,7 +87,7 @@ def _maintenance_tier(text: str) -> Way | None:
 
 
 def _share(text: str) -> float:
-    """Of one core, for the worker of the open store: a setting of all its sessions."""
+    """A share of one core for the maintenance worker: a setting of all sessions of the store."""
     try:
         share = float(text)
     except ValueError:
@@ -109,7 +109,7 @@ def _time_zone(text: str) -> datetime.tzinfo:
 
 
 def _zone_text(text: str) -> str:
-    """As SHOW has it: a name as it is written, hours as PostgreSQL spells them."""
+    """A time zone for SHOW: a name as it is written, hours as PostgreSQL spells them."""
     if text.lower() in ("default", "local"):
         return "UTC"
     if not _HOURS.fullmatch(text):
@@ -120,7 +120,7 @@ def _zone_text(text: str) -> str:
 
 
 def _only(*values: str) -> Callable[[str], str]:
-    """A setting of which there are only these values here: others are refused by name."""
+    """A parser that accepts only these values and refuses others as unsupported."""
     known = {value.lower(): value for value in values}
 
     def parse(text: str) -> str:
@@ -220,7 +220,7 @@ class Settings:
         return self._texts[known(name).name]
 
     def set(self, name: str, text: str | None, *, local: bool = False) -> None:
-        """None: the default. Inside a transaction the old value is kept for `rolled_back`."""
+        """None: the default. The old value is stored until `ended`, which may restore it."""
         setting = known(name)
         if setting.fixed:
             raise InvalidInput("setting cannot be changed", sqlstate="55P02", name=setting.name)
@@ -253,7 +253,7 @@ class Settings:
             self.when_zone_changes(value)
 
     def ended(self, *, committed: bool) -> None:
-        """A transaction is over: local settings end, and uncommitted ones are taken back."""
+        """Restore, at the end of a transaction, local settings and those of a rollback."""
         back = self._local if committed else self._local | self._before
         for name, text in back.items():
             self._put(name, text, SETTINGS[name].parse(text))
@@ -262,7 +262,7 @@ class Settings:
 
 @functools.cache
 def postgres_settings() -> frozenset[str]:
-    """What PostgreSQL has: a setting missing here is then named as missing, not as unknown."""
+    """PostgreSQL's setting names: one that Belvedere lacks is unsupported, not unknown."""
     file = importlib.resources.files("belvedere.session") / "postgres_settings.txt"
     return frozenset(file.read_text().split())
 

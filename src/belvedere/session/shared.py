@@ -1,7 +1,7 @@
-"""What all sessions of one open store share: the DuckDB engine, plans, statistics, sizes.
+"""State shared by all sessions of an open store: DuckDB engine, plan cache, statistics.
 
-`Host` is what a session needs of the database below its door; the database satisfies it without
-knowing sessions.
+`Host` is the contract between sessions and the database; the database satisfies it without knowing
+sessions.
 """
 
 from __future__ import annotations
@@ -115,7 +115,7 @@ class Shared:
         return reader
 
     def size_of(self, relation: int) -> float:
-        """About how many rows a table has."""
+        """The estimated number of rows of a table."""
         return self.table_statistics.rows(relation)
 
     def estimator(self, catalog: Catalog) -> Callable[[Node], float]:
@@ -123,7 +123,7 @@ class Shared:
         return lambda node: rows_of(node, context)
 
     def replan(self, entry: Prepared) -> None:
-        """Count the tables of a statement anew, and make its plan again when it next comes."""
+        """Drop a statement's plan and the samples of its tables; its next run compiles it."""
         for relation in entry.data.relations:
             self.table_statistics.forget(relation)
         self.plans.drop(entry)
@@ -133,10 +133,10 @@ class Shared:
 
 
 class PlanCache:
-    """Prepared statements by text; those kept longest go first. A plan is of one catalog.
+    """Compiled statements by text; the oldest are evicted first. A plan is of one catalog.
 
-    What a plan takes grows with its text, some 50 bytes for each character, so that the texts are
-    bounded as well as their number: long lists of constants do not fill the memory.
+    The memory of a plan grows with its text, some 50 bytes for each character, so the cache bounds
+    the total length of texts as well as their number: long lists of constants do not exhaust it.
     """
 
     def __init__(self, size: int, characters: int = PLAN_CHARACTERS_KEPT) -> None:

@@ -1,7 +1,7 @@
-"""The short ways of a session: a cached statement about one row or one page, without a Run and,
-where it is alone, without a transaction.
+"""The single-row fast path: a cached statement about one row or one page of rows, without a Run
+and, under autocommit, for reads and for commits of one row, without a transaction.
 
-Each falls back on the usual way where the statement turns out to be more than that.
+Each function falls back to the general path when the statement does not fit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def read_point(
     session: Session, entry: Prepared, read: PointRead, parameters: Sequence[Any]
 ) -> Result:
-    """A cached point read: no Run, and no transaction when there is none yet."""
+    """Run a cached read of one row or page: no Run, and no transaction under autocommit."""
     started = time.perf_counter()
     transaction = session.transactions.open
     reader: Reader
@@ -51,7 +51,7 @@ def read_point(
 def swap_point(
     session: Session, entry: Prepared, swap: PointSwap, parameters: Sequence[Any]
 ) -> Result:
-    """A cached write of one row by a swap; as any other write where that does nothing."""
+    """Run a cached write of one row as a single-row commit; as a transaction when that declines."""
     started = time.perf_counter()
     state, record, swaps = session.transactions, entry.record, session.host.swaps
     position = None
@@ -81,7 +81,7 @@ def swap_point(
 def write_point(
     session: Session, entry: Prepared, write: PointWrite, parameters: Sequence[Any]
 ) -> Result:
-    """A cached write of one row, as a transaction of its own; again when it loses a race."""
+    """Run a cached write of one row in a transaction of its own; again when it loses a race."""
     started = time.perf_counter()
     state, record = session.transactions, entry.record
     run = PointRun(entry.convert(parameters), session.services)

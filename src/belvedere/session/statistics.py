@@ -1,6 +1,6 @@
-"""What the database has been asked: how often, how long, how many rows.
+"""Statement statistics: how often each statement ran, for how long, with how many rows.
 
-Statements that differ only in their constants are one (sql.parse.normal)."""
+Statements that differ only in their constants share a record (sql.parse.normal)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from belvedere.sql.parse.normal import normalised
 
 STATEMENTS_KEPT = 5_000
 STATEMENT_CHARACTERS_MAX = 4_000
-"""Of a longer statement only the beginning is kept, so that statements alike so far are one."""
+"""Only the beginning of a longer statement is stored: those that share it share a record."""
 
 
 @dataclass(slots=True)
@@ -31,8 +31,8 @@ class StatementStatistics:
         self._records: dict[str, StatementRecord] = {}
 
     def record_for(self, text: str) -> StatementRecord:
-        """The record of a statement, to be counted on; the oldest is dropped when there are too
-        many."""
+        """The record of a statement, for the caller to update; evicts the oldest record when there
+        are too many."""
         text = normalised(text)[:STATEMENT_CHARACTERS_MAX]
         with self._mutex:
             found = self._records.get(text)

@@ -2,14 +2,14 @@
 
     with con.subscribe("totals") as changes:
         for position, row, weight in changes:
-            ...                                  # weight 1: the row came; -1: it went
+            ...                                  # weight 1: row inserted; -1: row deleted
 
-The changes after a position, in order of positions, then those to come: the rows of one position
-are given together, those that went before those that came. A subscriber that goes on later says the
-position it had; one that stayed away longer than the view keeps its changes is told so, and reads
-the view again.
+The changes after a position, in order of positions, then later ones as they commit: the rows of one
+position are returned together, deleted rows before inserted ones. A subscriber resumes from the
+position it had reached; when the view no longer stores the changes since then, it gets an error and
+has to read the view again.
 
-Runs in the thread of whoever iterates. `close` may come from any thread.
+Runs in the thread that iterates. `close` may be called from any thread.
 """
 
 from __future__ import annotations
@@ -36,11 +36,11 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 LOOK_S = 0.25
-"""How long to sleep at most before looking again: for what nobody announces."""
+"""The longest sleep between reads: for changes that no notification announces."""
 
 
 class ViewChange(NamedTuple):
-    """`weight` copies of `row` came to the view at `position`, or went when it is negative."""
+    """`weight` copies of `row` were inserted into the view at `position`; deleted if negative."""
 
     position: int
     row: Row
@@ -48,7 +48,7 @@ class ViewChange(NamedTuple):
 
 
 class Subscription:
-    """Made by `subscribe`. `position` is where it has got to: what a later one goes on from."""
+    """Created by `subscribe`. A later subscription can resume from `position`."""
 
     def __init__(
         self,
@@ -59,7 +59,7 @@ class Subscription:
         clock: Callable[[], float] = time.monotonic,
         shown: Callable[[Error], Exception] = lambda error: error,
     ) -> None:
-        """`shown` is how the door shows an error."""
+        """`shown` converts an error to the exception that the door raises."""
         self.position = position
         self._shown = shown
         self._session = session
@@ -74,7 +74,7 @@ class Subscription:
         return self
 
     def __next__(self) -> ViewChange:
-        """The next change; ends when none came for the timeout, or after `close`."""
+        """The next change; ends when there was none during the timeout, or after `close`."""
         if not self._ready:
             self._ready.extend(self._fetch(self._timeout_s))
         if not self._ready or self._closed.is_set():
@@ -87,14 +87,14 @@ class Subscription:
         return change
 
     def poll(self, timeout_s: float | None = 0.0) -> list[ViewChange]:
-        """All changes there are, waiting for some when there are none yet; None: for ever."""
+        """All available changes; waits for some when there are none yet, without limit for None."""
         found = [*self._ready, *([] if self._ready else self._fetch(timeout_s))]
         self._ready.clear()
         self.position = self._read
         return found
 
     def close(self) -> None:
-        """End it; whoever waits for changes gets none."""
+        """End the subscription; a waiting iteration or `poll` returns without changes."""
         self._closed.set()
 
     def __enter__(self) -> Self:
@@ -131,7 +131,7 @@ class Subscription:
             self._closed.wait(timeout_s / 10)  # the store may have ended
 
     def _look(self) -> list[ViewChange]:
-        """What is there after what was read so far."""
+        """The changes after the last position read."""
         with self._session.host.begin() as reader:
             view = reader.catalog.get(self._view.id)
             log = self._session.host.log
@@ -183,8 +183,8 @@ def subscribe(
     timeout_s: float | None = None,
     shown: Callable[[Error], Exception] = lambda error: error,
 ) -> Subscription:
-    """The changes of a view after a position (None: from now on). A view that does not keep its
-    changes does so from now on."""
+    """The changes of a view after a position (None: from now on). A view without a changefeed gets
+    one from now on."""
     schema, _, last = name.rpartition(".")
     view = session.host.catalog.expect(View, last, schema or "public")
     if view.options.keep_changes is None:

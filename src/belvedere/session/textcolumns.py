@@ -1,9 +1,8 @@
 """Chunks of a text file as Arrow columns, where every value is spelled plainly.
 
-Arrow splits and converts a chunk of lines many times quicker than Python does. What it is given is
-only what means the same to it and to PostgreSQL: whole records, one way to spell each type, values
-that fit. Of any other chunk nothing is taken: it is read record by record, which also finds the
-mistakes in it and the lines they are in.
+Arrow splits and converts a chunk of lines many times faster than Python does. It only gets chunks
+that mean the same to it and to PostgreSQL: complete records, one spelling for each type, values
+that fit. Any other chunk is read record by record, which also finds its errors and their lines.
 """
 
 from __future__ import annotations
@@ -31,14 +30,14 @@ _TEXTS = (Kind.TEXT, Kind.VARCHAR, Kind.CHAR)
 
 
 class Chunk(NamedTuple):
-    """Lines that hold whole records, the first of them at line `number`."""
+    """Lines of complete records; `number` is the line number of the first."""
 
     number: int
     lines: list[str]
 
 
 def chunks(lines: IO[str], style: Style) -> Iterator[Chunk]:
-    """The file in chunks that end where a record does, as far as quotes tell."""
+    """The file in chunks that end where a record does, judged by the number of quotes."""
     number, each = 1, iter(lines)
     while taken := list(itertools.islice(each, CHUNK_LINES)):
         if style.csv and style.quote == style.escape:
@@ -47,7 +46,7 @@ def chunks(lines: IO[str], style: Style) -> Iterator[Chunk]:
                 taken.append(line)
                 open_quote = (open_quote + line.count(style.quote)) % 2
         else:
-            taken += each  # records cannot be told so easily
+            taken += each  # counting quotes does not find the ends of records
         yield Chunk(number, taken)
         number += len(taken)
 
@@ -115,13 +114,13 @@ def _split(text: str, style: Style, width: int) -> Any:
 
 
 def _converted(column: Any, sql_type: SqlType) -> Any:
-    """The column with values of the type; None when one is spelled in another way."""
+    """The column with values of the type; None when a value is spelled otherwise."""
     import pyarrow as pa  # heavy
     import pyarrow.compute as pc  # heavy
 
     kind = sql_type.kind
     if kind in _TEXTS:
-        return column  # lengths are looked at where rows are made of it
+        return column  # lengths are checked when the rows are encoded
     if kind is Kind.NUMERIC:
         assert sql_type.precision is not None
         scale = sql_type.scale or 0

@@ -1,7 +1,7 @@
-"""CSV and PostgreSQL's text format: records of a file, with NULL told apart from empty text.
+"""CSV and PostgreSQL's text format: records of a file, with NULL distinct from empty text.
 
 In CSV an unquoted NULL string (by default nothing at all) is NULL and a quoted one is text, which
-the csv module cannot tell; so the records are split here.
+the csv module cannot distinguish; so this module splits the records.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def style_of(form: str, options: dict[str, str]) -> Style:
 
 
 def read(lines: Iterable[str], style: Style, number: int = 1) -> Iterator[tuple[int, Record]]:
-    """The records after the header, each with the number of its first line; the first line of all
-    has this one."""
+    """The records after the header, each with the number of its first line; `number` is that of
+    the first line given."""
     lines = map(checked, lines)
     records = _read_csv(lines, style, number) if style.csv else _read_text(lines, style, number)
     if style.header:
@@ -89,7 +89,7 @@ def _fields(body: str, delimiter: str) -> list[str]:
 
 
 def _unescaped(text: str, line: int) -> str:
-    """Octal and hexadecimal escapes are bytes, which make UTF-8 with the text around them."""
+    """Octal and hexadecimal escapes are bytes, which form UTF-8 with the text around them."""
     if "\\" not in text:
         return text
     try:
@@ -126,7 +126,7 @@ def _read_csv(lines: Iterable[str], style: Style, start: int) -> Iterator[tuple[
 
 
 def _split(text: str, style: Style) -> Record | None:
-    """The fields of a record, or None when a quoted field goes on in the next line."""
+    """The fields of a record, or None when a quoted field continues in the next line."""
     body = text.rstrip("\r\n")
     fields: Record = []
     at, size = 0, len(body)

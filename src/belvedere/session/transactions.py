@@ -1,10 +1,10 @@
-"""The transaction a session is in: begun, failed, with savepoints, ended.
+"""The transaction state of a session: the open transaction, its failure, its savepoints.
 
     none ----begin----> open ----error----> failed ----rollback----> none
       ^                  |  ^                  |
       +--commit/rollback-+  +--rollback to-----+
 
-A failed transaction takes nothing but ROLLBACK and ROLLBACK TO (25P02); COMMIT of it rolls back, as
+A failed transaction accepts only ROLLBACK and ROLLBACK TO (else 25P02); its COMMIT rolls back, as
 in PostgreSQL.
 """
 
@@ -58,10 +58,10 @@ class TransactionState:
         self.deferred: bool | None = None  # SET CONSTRAINTS ALL; None: as each constraint says
         self.deferred_names: dict[str, bool] = {}  # SET CONSTRAINTS of single names, since then
         self.floor = 0  # the next snapshot is at least this position
-        self.position = 0  # of the last commit, or of what was read last
+        self.position = 0  # of the last commit or snapshot
         self.point: Reader | None = None  # of the last read without a transaction
-        self.caught_up = 0  # what a reader with a bound was shown of deferred views, at most
-        self.shown: int | None = None  # what the open transaction read is only as new as this
+        self.caught_up = 0  # the newest position at which a bounded read caught up views
+        self.shown: int | None = None  # the open transaction read views at this older position
         self._before = 0  # the position before the open transaction
         self._savepoints: list[Named] = []
 
@@ -77,16 +77,16 @@ class TransactionState:
 
     @property
     def seen(self) -> int:
-        """What the session has written or read, at most: it never goes back behind that."""
+        """The newest position the session has written or read; it never reads an older one."""
         return self.position if self.point is None else max(self.position, self.point.position)
 
     @property
     def seen_before(self) -> int:
-        """The same, before the open transaction."""
+        """The same, as of before the open transaction."""
         return self.seen if self.open is None else self._before
 
     def did(self, position: int) -> None:
-        """The session has changed something outside of a transaction, up to this position."""
+        """Note that the session has committed something outside of its transactions, up to here."""
         if self.open is None:
             self.position = max(self.position, position)
 
@@ -103,7 +103,7 @@ class TransactionState:
             )
 
     def commit(self) -> bool:
-        """False when there was nothing but a failed transaction, which is rolled back."""
+        """Commit; False when the transaction had failed, and was rolled back instead."""
         transaction, failed = self.open, self.failed
         if transaction is None:
             return True
@@ -135,7 +135,7 @@ class TransactionState:
         self._savepoints.clear()
 
     def defers(self, name: str, initially: bool) -> bool:
-        """Whether a deferrable constraint waits for the commit now."""
+        """Whether a deferrable constraint is currently checked only at commit."""
         known = self.deferred_names.get(name, self.deferred)
         return initially if known is None else known
 
@@ -181,7 +181,7 @@ class TransactionState:
                         "filling an index inside of a transaction that has changes",
                         hint="commit first",
                     )
-                # Every row of the table is a change of this transaction, so the commit fills it.
+                # Every row of the table is a change of this transaction: the commit indexes it.
                 edit.set_state(item.id, State.READY)
         apply_edit(self.open, edit)
         self.show_catalog(edit.before.replaced(edit.objects()))

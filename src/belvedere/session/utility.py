@@ -1,5 +1,5 @@
-"""Statements that are not data: transactions, settings, prepared statements, and the way to DDL,
-EXPLAIN and COPY."""
+"""Dispatch of utility statements: transactions, settings, prepared statements, EXPLAIN, COPY; every
+other one is DDL."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def run(session: Session, statement: s.Statement, parameters: Sequence[Any]) -> 
 def _begin(session: Session, statement: s.Begin, _: Sequence[Any]) -> Result:
     state = session.transactions
     if state.open is not None and state.explicit:
-        return Result("BEGIN")  # PostgreSQL warns and goes on
+        return Result("BEGIN")  # PostgreSQL warns and continues
     if state.open is None:
         isolation = ISOLATIONS.get(statement.modes.isolation or "")
         session.begin_explicit(isolation)
@@ -84,7 +84,7 @@ def _rollback_to(session: Session, statement: s.RollbackTo, _: Sequence[Any]) ->
 
 
 def _ensure_begun(session: Session) -> None:
-    """Without autocommit every statement is in a transaction, the first of them begins it."""
+    """Without autocommit every statement is in a transaction, and the first one begins it."""
     if session.transactions.open is None and not session.autocommit:
         session.begin_implicit()
 
@@ -155,7 +155,7 @@ def _lock_table(session: Session, statement: s.LockTable, _: Sequence[Any]) -> R
 # -- settings --------------------------------------------------------------------------------------
 
 SHARE, MAINTENANCE_TIER = "maintenance_share", "maintenance_tier"
-"""Settings of the open store, not of the session alone."""
+"""Settings of the open store, not only of the session."""
 
 
 def _set(session: Session, statement: s.SetVariable, _: Sequence[Any]) -> Result:
@@ -201,7 +201,7 @@ def _prepare(session: Session, statement: s.Prepare, _: Sequence[Any]) -> Result
         raise InvalidInput(
             "prepared statement already exists", sqlstate="42P05", name=statement.name
         )
-    front.bind_prepared(session, statement)  # a statement that cannot be right is refused now
+    front.bind_prepared(session, statement)  # refuse an invalid statement now
     session.prepared[statement.name] = statement
     return Result("PREPARE")
 
@@ -244,7 +244,7 @@ def _deallocate(session: Session, statement: s.Deallocate, _: Sequence[Any]) -> 
 
 
 def _discard(session: Session, statement: s.Discard, _: Sequence[Any]) -> Result:
-    """What a session keeps for itself; plans are shared, and follow the catalog anyway."""
+    """Discard the state of the session; plans are shared, and follow the catalog anyway."""
     if statement.what == "all":
         if session.transactions.explicit:
             raise InvalidInput("discard all cannot run inside a transaction", sqlstate="25001")
@@ -284,7 +284,7 @@ def _copy(session: Session, statement: s.Copy, parameters: Sequence[Any]) -> Res
     if zone is UTC:
         return copying.run(session, statement, parameters)
     if statement.direction == "from":
-        # Its commit would run under the zone too.
+        # Its commit would run under the zone, too.
         if any(field.type.kind is Kind.TIMESTAMPTZ for field in statement.columns):
             raise Unsupported("COPY FROM of instants in another zone than UTC")
         return copying.run(session, statement, parameters)

@@ -1,8 +1,8 @@
 """REFRESH, VERIFY and REPAIR of materialized views.
 
-VERIFY recomputes by DuckDB from the definition as it is written, never by what maintains the view.
-REPAIR adds what the stored state lacks. State is linear, so the difference found at a snapshot is
-right also for what commits have added in the meantime.
+VERIFY recomputes by DuckDB from the definition as it is written, never by the view's maintenance
+code. REPAIR adds what the stored state lacks. State is linear, so the difference found at a
+snapshot stays correct with what commits have added in the meantime.
 """
 
 from __future__ import annotations
@@ -78,8 +78,8 @@ def verify(session: Session, view: View) -> Row:
 
 
 def _definition(catalog: Catalog, view: View) -> n.Node:
-    """The definition as it is written; where it leaves ties open, over the columns that it uses,
-    with these broken as the view breaks them."""
+    """The plan of the definition as it is written; where its order leaves ties, over the columns
+    that it uses, with ties broken as the view breaks them."""
     seen = pinned(catalog, view)
     plan = written(seen, view.definition)
     return decided(bind_definition(seen, view.definition)) if leaves_open(plan) else plan
@@ -96,5 +96,5 @@ def _bag(session: Session, reader: Reader, rows: Rows, fields: Fields) -> Counte
 
 def _rounded(value: Any) -> Any:
     """A plain query may add floats in any order; twelve digits are the same in all of them. 0 and
-    -0 are equal, and it may show either."""
+    -0 are equal, and a query may return either."""
     return f"{value + 0.0:.12g}" if isinstance(value, float) else value

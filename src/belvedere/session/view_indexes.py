@@ -1,9 +1,9 @@
 """CREATE [UNIQUE] INDEX .. ON a materialized view.
 
-An index of a view is a view of its own: all columns of the view, those of the index first, kept in
-their order. It is maintained like the view it is of, from the base tables, also when that view is
-switched, unless it was asked to be otherwise; a unique one is always immediate, so that the
-transaction that breaks it is the one that fails.
+An index of a view is a view of its own: all columns of the view, those of the index first, stored
+in their order. It is maintained like its view, from the base tables, also after that view is
+switched, unless its options say otherwise; a unique one is always immediate, so that the
+transaction that violates it is the one that fails.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _INHERITED = ("maintenance", "strict", *SCHEDULE_NAMES)
 
 
 def view_of(catalog: Catalog, statement: d.CreateIndex) -> View | None:
-    """The view an index is to be made of; None: it is of something else."""
+    """The view that the statement indexes; None when it indexes something else."""
     found = catalog.find(statement.table.name, statement.table.schema or "public")
     return found if isinstance(found, View) else None
 
@@ -70,9 +70,9 @@ def create(session: Session, statement: d.CreateIndex, view: View) -> Result:
 
 
 def copy(session: Session, index: View, view: View, name: str, final: str) -> str:
-    """Make an index of `view`, which is to take the place of another view, like one that the other
-    has; returns its definition once the view is called `final`. 2BP01 when the view lacks a column
-    of the index."""
+    """Create on `view`, which will replace another view, an index like `index` of that other view;
+    returns its definition for when the view is called `final`. 2BP01 when the view lacks a key
+    column of the index."""
     schema = next(one.name for one in session.host.catalog.schemas if one.id == view.schema)
     every = [column.name for column in view.columns]
     known = [column.name for column in index.columns]
@@ -142,7 +142,8 @@ def _columns(statement: d.CreateIndex, view: View) -> list[str]:
 
 
 def _require_unique(session: Session, name: str, schema: str) -> None:
-    """From here on no commit adds a second row of a key; were there some before?"""
+    """Drop the new index when existing rows have equal keys; from its creation on no commit adds
+    such rows."""
     index = session.host.catalog.expect(View, name, schema)
     try:
         with session.host.begin() as reader:
@@ -152,30 +153,30 @@ def _require_unique(session: Session, name: str, schema: str) -> None:
         raise
 
 
-# -- with their view -------------------------------------------------------------------------------
+# -- following the indexed view --------------------------------------------------------------------
 
 
 def indexes_of(catalog: Catalog, view: View) -> list[View]:
-    """The indexes that were made of a view."""
+    """The indexes of a view."""
     users = catalog.views_over(view.id)
     return [user for user in users if user.kind is ViewKind.INDEX and user.reads == (view.id,)]
 
 
 def drop_indexes(edit: Edit, view: View) -> None:
-    """The indexes of a view go with it."""
+    """Drop the indexes of a view, before the view itself is dropped."""
     for index in indexes_of(edit.catalog, view):
         edit.drop_view(index.id)
 
 
 def refresh(session: Session, view: View) -> None:
-    """Bring a deferred view, and what it is read by, to now."""
+    """Bring a deferred view and its indexes to the newest position."""
     for one in (view, *indexes_of(session.catalog, view)):
         if one.maintenance is Maintenance.DEFERRED:
             session.host.views.catch_up(one)
 
 
 def follow(session: Session, before: Catalog, edit: Edit, id_: int) -> None:
-    """The indexes of a view that was switched are kept as it is now."""
+    """Switch the maintenance of a view's indexes to what the view has now."""
     view = _view(edit.catalog, id_)
     for index in indexes_of(edit.catalog, view):
         options = _followed(before, index, view)

@@ -1,17 +1,17 @@
-"""The system table `belvedere.views`: where each view is, how old, and what it costs.
+"""The system table `belvedere.views`: position, lag, size and cost of each view.
 
 | column | |
 |---|---|
-| state, maintenance, schedule, maintenance_group | what it is, and with whom it moves |
+| state, maintenance, schedule, maintenance_group | how it is maintained, and in which group |
 | position, backlog | what it shows, and how many commits it lacks |
 | lag_ms, lag_p50_ms, lag_p99_ms | age of the oldest commit it lacks: now, and at its batches |
 | rows, entries, bytes | what it shows, and what is stored of it |
-| changes, cost_us | changes it has taken in since the store was opened; time of each. For an
-  immediate view the last commits are worked out once more, without writing, to see |
-| last_batch | who worked out its last batch, and why (`views.tiers`) |
-| auxiliaries | indexes and views that are kept for it |
-| owner | who maintains the group, when it is not the worker |
-| last_verify, error | what VERIFY said last; why it does not move |
+| changes, cost_us | changes applied since the store was opened; time of each. For an immediate
+  view measured by maintaining it for the last commits again, without writing |
+| last_batch | the engine of its last batch, and why (`views.tiers`) |
+| auxiliaries | indexes and views that exist for it |
+| owner | what maintains the group, when it is not the worker |
+| last_verify, error | the last result of VERIFY; the error that stops its maintenance |
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from belvedere.session.session import Session
 
 LOOKED_BACK = 64
-"""So many commits are worked out again to see what a change costs."""
+"""The number of commits that are maintained again to measure the cost of a change."""
 
 FIELDS = (
     Field("schema", TEXT),
@@ -113,7 +113,7 @@ def _where(session: Session, reader: Transaction, view: View) -> Row:
 
 
 def _behind(session: Session, reader: Transaction, view: View, mark: int) -> int:
-    """Commits after the view's position; records without changes are not among them."""
+    """The number of commits after the view's position, without records that have no changes."""
     return sum(1 for record in session.host.log.read(mark, reader.position) if record.change_count)
 
 
@@ -128,7 +128,7 @@ def _shown(session: Session, reader: Transaction, view: View) -> int | None:
 
 
 def _costs(session: Session, reader: Transaction, view: View) -> tuple[int | None, float | None]:
-    """Changes taken in, and microseconds for each."""
+    """The number of applied changes, and microseconds for each."""
     if view.maintenance is Maintenance.DEFERRED:
         upkeep = session.host.views.deferred.of(view)
         cost = upkeep.seconds_per_change

@@ -1,4 +1,4 @@
-"""Materialized views in a session: creating, reading as fresh as asked, refreshing, verifying."""
+"""Materialized views in a session: binding, creation, options, and plans that read them."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def _bound_query(session: Session, catalog: Catalog, statement: d.CreateMaterial
 
 
 def _require_kept_rows(statement: d.CreateMaterializedView) -> None:
-    """What no form of a view can have."""
+    """Refuse what no view can have: system tables, row locks, WITH NO DATA."""
     for node in transform.walk(statement.plan):
         if isinstance(node, n.VirtualScan):
             raise Unsupported(
@@ -155,7 +155,7 @@ def _require_kept_rows(statement: d.CreateMaterializedView) -> None:
 
 
 def _require_zone(session: Session, plan: n.Node) -> None:
-    """What the catalog keeps is read in UTC, so a view would not be what this session means."""
+    """Refuse functions of the session's zone: definitions in the catalog are read in UTC."""
     if session.settings.zone is not datetime.UTC:
         name = zoned_function(plan)
         if name is not None:
@@ -168,7 +168,7 @@ def _require_zone(session: Session, plan: n.Node) -> None:
 
 
 def _build(session: Session, name: str, plan: n.Node) -> Build:
-    """A build that stops with the statement and tells the session how far it is."""
+    """A build that the statement's cancellation stops, and that reports progress to the session."""
     scans = [node for node in transform.walk(plan) if isinstance(node, n.Scan)]
     expected = sum(session.shared.size_of(scan.relation) for scan in scans)
 
@@ -180,8 +180,8 @@ def _build(session: Session, name: str, plan: n.Node) -> Build:
 
 
 def _await_built(session: Session, statement: d.CreateMaterializedView) -> Result:
-    """A view that another session is filling is there when it is ready; or it is made after all,
-    when that one gives up."""
+    """Wait until the view that another session is backfilling is ready; create it when that session
+    gives up."""
     name, schema = statement.name.name, statement.name.schema or "public"
     while True:
         found = session.host.catalog.find(name, schema)
@@ -196,8 +196,8 @@ def _await_built(session: Session, statement: d.CreateMaterializedView) -> Resul
 
 
 def set_options(session: Session, edit: Edit, view: View, options: dict[str, str]) -> None:
-    """ALTER MATERIALIZED VIEW .. SET (maintenance = ..), live: the commit brings the state along.
-    A view that was deferred is caught up first, so that little is left for the commit."""
+    """ALTER MATERIALIZED VIEW .. SET (maintenance = ..), online: the commit brings the state to its
+    position. A deferred view is caught up first, so that little is left for the commit."""
     merged = altered(session, view, options)
     deferred_before = view.maintenance is Maintenance.DEFERRED
     if deferred_before and merged.maintenance is Maintenance.IMMEDIATE:
@@ -219,8 +219,8 @@ def altered(session: Session, view: View, given: dict[str, str]) -> ViewOptions:
 
 
 def _merged(before: dict[str, str], given: dict[str, str]) -> dict[str, str]:
-    """The options of a view after ALTER: a schedule takes the place of another one, and an
-    immediate view has none; keep_changes = 'off' ends the keeping."""
+    """The options of a view after ALTER: a new schedule replaces the old one, and an immediate view
+    has none; keep_changes = 'off' ends the changefeed."""
     immediate = given.get("maintenance", "").lower() == Maintenance.IMMEDIATE.value
     replaced = immediate or given.keys() & set(SCHEDULE_NAMES)
     kept = {k: v for k, v in before.items() if not (replaced and k in SCHEDULE_NAMES)}

@@ -1,6 +1,6 @@
 """System tables: information_schema, and Belvedere's own under the schema `belvedere`.
 
-Each is a tuple of columns and a function that makes its rows when it is read.
+Each is a tuple of fields and a function that computes its rows when it is read.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class VirtualTables:
 
 
 def _columns(text: str, **others: SqlType) -> Fields:
-    """Fields of these names, TEXT unless said otherwise."""
+    """Fields of these names, TEXT unless `others` has a type."""
     return tuple(Field(name, others.get(name, TEXT)) for name in text.split())
 
 
@@ -225,7 +225,7 @@ def _own_tables(session: Session) -> Iterator[Row]:
 
 
 def _own_statistics(session: Session) -> Iterator[Row]:
-    """What the optimizer takes the columns for, from its newest sample of each table."""
+    """The optimizer's column statistics, from its newest sample of each table."""
     catalog, names = session.catalog, _schemas(session.catalog)
     known = session.shared.table_statistics
     for table in catalog.tables:
