@@ -1,12 +1,13 @@
-"""The same tables, views and log at scale, on Spark.
+"""Spark integration: a data source for tables, views and the log, and jobs that load, export,
+backfill, maintain and verify views at scale.
 
     import belvedere.pipeline
     belvedere.pipeline.register(spark)
     spark.read.format("belvedere").option("database", "shop.db").option("table", "orders").load()
 
-Nothing here opens a store: hooks of a data source run outside the driver, so everything goes
-through the socket of the process that has the store open (`store.Store`). Importing this package
-does not need pyspark; `register` and `session` do.
+Nothing here opens a store: Spark calls the hooks of a data source outside the driver, so every
+access uses the socket of the process that has the store open (`store.Store`). Importing this
+package does not need pyspark; `register` and `session` do.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ __all__ = ["Store", "register"]
 
 
 def register(spark: SparkSession) -> None:
-    """Make `format("belvedere")` known to a session, and set what it needs."""
+    """Register `format("belvedere")` in a session, and set the options that it needs."""
     from belvedere.pipeline.source import BelvedereSource  # heavy
 
     spark.conf.set("spark.sql.python.filterPushdown.enabled", "true")

@@ -1,4 +1,4 @@
-"""What is added to the state of views: keys with payload and amounts, in memory and in batches."""
+"""Additions to the state of views: payload and amounts by key, in memory and as Arrow batches."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class SumRecorder(AddOnlyWriter):
 
 
 def summed_in_task(batches: Batches) -> Batches:
-    """In the task that owns these keys: all that is added to each."""
+    """In the task that owns these keys: sum all additions to each."""
     recorder = recorded(batches)
     if failpoints.armed:
         failpoints.hit("pipeline.sum")
@@ -48,7 +48,7 @@ def recorded(batches: Batches) -> SumRecorder:
 
 
 def encoded(sums: Sums) -> Batches:
-    """What is left of the sums: batches of the columns key and value."""
+    """Encode the sums that are not zero as batches of the columns key and value."""
     kept = [
         (key, accumulator.encode(payload, amounts))
         for key, (payload, amounts) in sums.items()

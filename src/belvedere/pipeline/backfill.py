@@ -1,15 +1,15 @@
-"""Backfill: the first fill of many views in one job, with one scan of each base table.
+"""Backfill job: the first fill of many views together, with one scan of each base table.
 
 For views made WITH (backfill = 'later'). Their tables are read once, at one position. Views that
-take single rows are added up in the tasks that read (`pipeline.walk`). For all others the tables
-are kept by Spark, the rows of each definition are lowered to DataFrames over them, and Spark adds
-up (`pipeline.sums`), or tasks do where it would not be exact. One exchange by key brings all of a
-key together, and each task writes what it owns as a sorted file, which the store takes in as it is.
-Then every view catches up from the log and is let be read. Writers go on all the while.
+use single rows are summed in the tasks that read (`pipeline.walk`). For all others Spark persists
+the tables, the rows of each definition are lowered to DataFrames over them, and Spark sums them
+(`pipeline.sums`), or tasks do where Spark would not be exact. After one exchange by key each task
+owns its keys and writes them as a sorted file, which the store ingests unchanged. Then every view
+catches up from the log and becomes readable. Writers are not blocked meanwhile.
 
-A job that dies leaves the views it has not finished waiting; run it again. What was finished is not
-done twice, and files that were all made are taken in as they are (`pipeline.fill_job`); only a job
-that died before that begins anew, at another position.
+A job that dies leaves its unfinished views pending; run it again. Finished views are not repeated,
+and a complete set of files is ingested as it is (`pipeline.fill_job`); only the work of a job that
+died before its files were complete is repeated, at another position.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class Filled(NamedTuple):
 
 
 class Inputs(NamedTuple):
-    """Everything that decides what a backfill makes, and where its files go."""
+    """Everything that determines the files of a backfill, and their directory."""
 
     spark: SparkSession
     store: Store
@@ -84,8 +84,8 @@ def run(
     partitions: int | None = None,
     progress: Callable[[str], None] = lambda _: None,
 ) -> Iterator[Filled]:
-    """Fill these views; each is given when it can be read. What is filled already stays as it is:
-    a job that died at its very end can be run again."""
+    """Backfill these views; yields each one once it is readable. A view that is filled already is
+    left unchanged, so that a job that died at its very end can be run again."""
     remove_leftovers(store)
     parts = partitions or spark.sparkContext.defaultParallelism
     views = _wanted(store, names)
@@ -167,8 +167,8 @@ def _wanted(store: Store, names: Sequence[str]) -> tuple[View, ...]:
 
 
 def _made(inputs: Inputs, progress: Callable[[str], None]) -> list[tuple[int, str, int]]:
-    """The files of all views: view, file, rows. Once more in Python, should a value be beyond
-    Spark's own types."""
+    """Write the files of all views: view, file, rows. Should a value be beyond Spark's own types,
+    compute them again in Python."""
     progress("state of " + ", ".join(view.name for view in inputs.views))
     try:
         return _collected(inputs)
@@ -216,8 +216,8 @@ def build(inputs: Inputs, tables: Tables) -> DataFrame:
 
 
 def walking(known: Ready, views: Sequence[View]) -> list[int]:
-    """The views that are added up where their tables are read: those that take single rows, of
-    tables that no other view has to have as DataFrames. So every table is read once."""
+    """The views to sum in the tasks that read their tables: those that use single rows, of tables
+    that no other view needs as DataFrames. So every table is read once."""
     chosen = [view for view in views if linear_view(known, view) is not None]
     while True:
         shared = {table for view in views if view not in chosen for table in view.inputs}
@@ -228,7 +228,7 @@ def walking(known: Ready, views: Sequence[View]) -> list[int]:
 
 
 def _walked(inputs: Inputs, views: Sequence[int]) -> list[DataFrame]:
-    """The state of views that take single rows, added up where their tables are read."""
+    """The state of views that use single rows, summed in the tasks that read their tables."""
     return table_sums(
         inputs.spark,
         Source(inputs.store, inputs.lease, inputs.copy),
@@ -240,13 +240,13 @@ def _walked(inputs: Inputs, views: Sequence[int]) -> list[DataFrame]:
 
 
 def _by_spark(inputs: Inputs, view: View, made: Totals) -> DataFrame:
-    """Files of groups that Spark has added up: one task has all of a group."""
+    """The files of groups that Spark sums: one task has all of a group."""
     step = TotalsFile(str(inputs.directory), inputs.objects, Encoder.of(view.id, made))
     return made.frame.data.mapInArrow(step, FILES)
 
 
 def _slots(plans: Iterator[n.Node]) -> dict[int, set[int]]:
-    """What all plans together need of each table."""
+    """The slots of each table that the plans need together."""
     wanted: dict[int, set[int]] = {}
     for plan in plans:
         for one in transform.walk(plan):

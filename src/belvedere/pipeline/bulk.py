@@ -1,9 +1,9 @@
-"""Whole tables read in the tasks themselves, from a copy of the store, and not through its owner.
+"""Full table scans from a checkpoint of the store in the tasks themselves, not through its owner.
 
 The owner reads and decodes with one thread, about two million rows a second, whatever the number
 of tasks. A checkpoint (`pipeline.checkpoint`) costs some milliseconds and is read by any number of
-processes at once, each with a core of its own. It is a little younger than the position that the
-job holds: what was committed in between is undone by the log.
+processes at once, each with a core of its own. It is a little newer than the position of the job's
+lease: later commits are undone by the log.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ BATCH_ROWS = 20_000
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where the tasks of a job read tables at one position: a copy of the store, or its owner."""
+    """Where the tasks of a job read tables at one position: a checkpoint, or the store's owner."""
 
     store: Store
     lease: Lease
@@ -36,7 +36,7 @@ class Source:
     def scan(
         self, catalog: Catalog, table: int, relation: Relation, split: Split
     ) -> Iterator[pa.RecordBatch]:
-        """In a task: the rows of a part, with the columns that the relation names."""
+        """In a task: the rows of a split, with the columns that the relation names."""
         if self.copy is None or not split.ranges:  # without ranges only a query finds the rows
             yield from self.store.scan(relation, self.lease, split)
             return
@@ -53,7 +53,7 @@ class Source:
                     yield rows_to_arrow(compiled.layout, values, wanted, relation.columns)
 
     def _undone(self, newest: Reader, table: int) -> Reader:
-        """The copy as it was at the position of the job."""
+        """The checkpoint's table as it was at the position of the lease."""
         assert self.copy is not None
         before: dict[bytes, bytes | None] = {}
         if self.lease.position < self.copy.position:

@@ -1,9 +1,9 @@
-"""What a stretch of the log adds to views that take the rows of their tables one by one.
+"""Deltas of views that use the rows of their tables one by one, computed in Arrow columns.
 
-Such a view is linear in every change by itself: nothing has to be looked up, and nothing has to
-come together before it is added up. So a task reads its part of the log as Arrow columns, each old
+Such a view is linear in each single change: nothing has to be looked up, and no rows have to be
+exchanged before they are summed. So a task reads its part of the log as Arrow columns, each old
 row with weight -1 and each new row with weight 1, evaluates the view's conditions and expressions
-on them, and adds up with signs (`pipeline.exact`) before anything leaves it.
+on them, and sums with signs (`pipeline.exact`); only sums leave the task.
 
     UPDATE orders SET total = 7 WHERE id = 3        customer 5, total 4 -> 7
 
@@ -11,9 +11,10 @@ on them, and adds up with signs (`pipeline.exact`) before anything leaves it.
            5   4.00      -1        ->              5     0       0    300
            5   7.00       1
 
-Columns pass as they are; an expression is evaluated over whole columns where Arrow is exact, else
-by its Python form. A row that came and went within the stretch is evaluated all the same. Should
-that fail, the batch is made again by the one maintenance function, which looks at net changes only.
+Plain columns pass unchanged; an expression is evaluated over Arrow columns where Arrow is exact,
+else by its Python form. A row that was inserted and deleted within the range is evaluated too.
+Should that fail, the batch is computed again by the one maintenance function, which sees only net
+changes.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from belvedere.views.tree import Core
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A branch of a view: rows of one table, which of them count, and the columns to add up."""
+    """A branch of a view: rows of one table, the conditions on them, and the columns to sum."""
 
     relation: int
     slots: tuple[int, ...]
@@ -59,14 +60,15 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Linear:
-    """A view that takes single rows."""
+    """A view that uses the rows of its tables one by one."""
 
     sides: tuple[Side, ...]
     calls: Calls
 
 
 def linear_view(known: Ready, view: View) -> Linear | None:
-    """The view, if it takes the rows of its tables one by one and can be added up in columns."""
+    """Compile the view for Arrow columns; None unless it uses the rows of its tables one by one and
+    can be summed in columns."""
     compiled = known.compiled(view)
     tree = compiled.tree
     if not isinstance(tree, Core) or not all(map(_is_single, tree.branches)):
@@ -108,7 +110,7 @@ def _side(catalog: Catalog, branch: Branch, wanted: Sequence[e.Expression]) -> S
 
 @dataclass(frozen=True, slots=True)
 class ChangedSums:
-    """In a task: what its part of the stretch adds to some views."""
+    """In a task: computes what its part of the log range adds to some views."""
 
     store: Store
     objects: tuple[bytes, ...]
@@ -148,7 +150,7 @@ class ChangedSums:
 
 
 class Rows:
-    """Rows of one table, decoded once for all the views that take them."""
+    """Feeds the rows of one table, decoded once, to all the views that use them."""
 
     def __init__(self, catalog: Catalog, relation: int) -> None:
         self._table = compiled_table(catalog, relation)
@@ -157,7 +159,7 @@ class Rows:
         self.types: tuple[SqlType, ...] = ()
 
     def feed(self, side: Side, adder: Adder) -> None:
-        """Let a view have the rows too."""
+        """Add a branch of a view that gets the rows."""
         self._sides.append((Chosen(side, adder.types), adder))
         self.slots = tuple(sorted({slot for one, _ in self._sides for slot in one.slots}))
         self.types = tuple(self._table.layout.types[slot] for slot in self.slots)
@@ -168,7 +170,7 @@ class Rows:
             self.add(rows_to_arrow(self._table.layout, rows, self.slots, names), len(rows), weight)
 
     def add(self, batch: pa.RecordBatch, count: int, weight: int) -> None:
-        """A batch of the slots' columns, as the store sends them."""
+        """Add a batch of the slots' columns, in the form in which the store sends them."""
         names = [f"c{slot}" for slot in self.slots]
         found = carried_batch(batch, self.types, names).columns if names else []
         columns = dict(zip(self.slots, found))
@@ -178,7 +180,7 @@ class Rows:
 
 
 def added_up(known: Ready, views: Sequence[int]) -> tuple[list[Adder], dict[int, Rows]]:
-    """What adds up for these views, which take single rows, and the tables it has to be fed."""
+    """The adders of these views, which use single rows, and by table the feeds of their rows."""
     adders: list[Adder] = []
     readers: dict[int, Rows] = {}
     for view in known.views(views):
@@ -193,7 +195,7 @@ def added_up(known: Ready, views: Sequence[int]) -> tuple[list[Adder], dict[int,
 
 
 class Chosen:
-    """A side of a view, ready for many batches: which rows count, and the wanted columns."""
+    """A compiled branch of a view: filters rows and computes the columns to sum, batch by batch."""
 
     def __init__(self, side: Side, types: tuple[SqlType, ...]) -> None:
         self.slots = side.slots
@@ -208,7 +210,7 @@ class Chosen:
     def evaluated(
         self, columns: list[pa.Array], weights: np.ndarray
     ) -> tuple[list[pa.Array], np.ndarray]:
-        """The wanted columns of the rows that count, and their weights."""
+        """The columns to sum of the rows that meet the conditions, and their weights."""
         for condition in self._conditions:
             held = pc.fill_null(condition(columns, len(weights))[0], False)
             columns = [column.filter(held) for column in columns]

@@ -1,12 +1,12 @@
-"""A copy of the store at one moment, for the tasks of one batch: made of links, so it costs
-milliseconds, and read by any number of processes at once.
+"""Checkpoints: read-only copies of the store at one position, for the tasks of one batch. They
+consist of links, so they cost milliseconds, and any number of processes read one at once.
 
-The owner makes it like a backup (`txn.backup`); tasks open its data read-only. The directory lies
-beside the store's own, because links do not leave a file system, and is removed by whoever asked
-for it. Every job has a directory of its own there, under a lock that ends with its driver, so that
-what a dead one left is known, and removed by the next one.
+The owner makes a checkpoint like a backup (`txn.backup`); tasks open its data read-only. The
+directory is on the store's file system, because links cannot leave it, and the job that requested
+the checkpoint removes it. Every job has a directory of its own there, under a lock that ends with
+its driver, so that the next job can recognize and remove the directories of dead jobs.
 
-    pipeline/                    locked while a directory is made, or dead ones are looked for
+    pipeline/                    locked while a directory is made, or dead ones are searched
         checkpoint-9f3c../lock   held as long as the driver lives
         checkpoint-9f3c../copy
 """
@@ -38,14 +38,14 @@ _CACHE_BYTES = 8 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Checkpoint:
-    """Where it is, and the position it shows. Pickles."""
+    """The directory of a checkpoint, and the position it shows. Pickles."""
 
     directory: Path
     position: int
 
     @contextmanager
     def opened(self) -> Iterator[RocksStore]:
-        """The store, to be read only. In a task."""
+        """Open the store read-only, in a task."""
         options = store_options(create=False, salvage=False, cache_bytes=_CACHE_BYTES)
         data = self.directory / DATA_DIRECTORY
         try:
@@ -68,7 +68,8 @@ class Checkpoint:
 
 @contextmanager
 def checkpoint(store: Store) -> Iterator[Checkpoint]:
-    """A checkpoint of the open store, gone at the end. What dead jobs left goes now."""
+    """A checkpoint of the open store, removed at the end. Checkpoints of dead jobs are removed
+    first."""
     remove_leftovers(store)
     with job_directory(store, _PREFIX) as directory:
         try:
@@ -80,7 +81,7 @@ def checkpoint(store: Store) -> Iterator[Checkpoint]:
 
 @contextmanager
 def checkpoint_at(store: Store, directory: Path) -> Iterator[Checkpoint]:
-    """The same in this directory, which is on the file system of the store."""
+    """A checkpoint in this directory, which must be on the file system of the store."""
     position = int(store.ask("backup", destination=str(directory)))
     try:
         yield Checkpoint(directory, position)
@@ -89,7 +90,7 @@ def checkpoint_at(store: Store, directory: Path) -> Iterator[Checkpoint]:
 
 
 def remove_leftovers(store: Store) -> None:
-    """Checkpoints of jobs whose drivers are no more."""
+    """Remove the checkpoints of jobs whose drivers have ended."""
     with dead_jobs(store, _PREFIX) as found:
         for directory in found:
             shutil.rmtree(directory, ignore_errors=True)
@@ -99,7 +100,7 @@ def remove_leftovers(store: Store) -> None:
 
 
 def work_directory(store: Store) -> Path:
-    """Where jobs keep what they need beside the store."""
+    """The directory of all jobs inside the store's directory."""
     made = store.directory / DIRECTORY
     made.mkdir(mode=0o700, exist_ok=True)
     return made
@@ -107,7 +108,7 @@ def work_directory(store: Store) -> Path:
 
 @contextmanager
 def job_directory(store: Store, prefix: str) -> Iterator[Path]:
-    """A new directory, under a lock that ends with this process, however it ends."""
+    """A new directory, under a lock that the operating system drops with this process."""
     with _alone(store):
         directory = work_directory(store) / f"{prefix}{secrets.token_hex(8)}"
         directory.mkdir()
@@ -119,7 +120,7 @@ def job_directory(store: Store, prefix: str) -> Iterator[Path]:
 
 @contextmanager
 def dead_jobs(store: Store, prefix: str) -> Iterator[list[Path]]:
-    """The directories of jobs that are gone, which nobody else gets meanwhile."""
+    """The directories of jobs whose drivers have ended, locked against other jobs meanwhile."""
     with ExitStack() as stack:
         found = []
         with _alone(store):
@@ -133,7 +134,7 @@ def dead_jobs(store: Store, prefix: str) -> Iterator[list[Path]]:
 
 @contextmanager
 def _alone(store: Store) -> Iterator[None]:
-    """Nobody looks at a directory between its making and its lock."""
+    """Excludes other jobs, so that none sees a directory between its creation and its lock."""
     directory = os.open(work_directory(store), os.O_RDONLY)
     try:
         fcntl.flock(directory, fcntl.LOCK_EX)

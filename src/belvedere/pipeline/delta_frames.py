@@ -1,24 +1,26 @@
-"""The delta plan of a view as DataFrames: what its tree changes by over a stretch of the log.
+"""Lowering of a view's delta plan to DataFrames: the delta of its tree over a range of the log.
 
-Every Frame here has the rows that came and went, with a weight of 1 or -1 as its last column.
+Every frame here has inserted rows with weight 1 and deleted rows with weight -1; the weight is the
+last column.
 
     Core        the terms of the delta plan (`views.delta`), table after table: changed rows from
                 the log, conditions and expressions by Spark, one exchange by the key of each
                 look-up, the partners from the store, conditions and expressions by Spark
     Map         by Spark
     Union       by Spark
-    Recompute   keys of changed rows by Spark, one exchange by them; in the task that has a key its
-                rows at both ends are looked up and done again by the engine's operator
+    Recompute   keys of changed rows by Spark, one exchange by them; in the task that owns a key
+                the engine's operator reads the key's rows at both ends and recomputes its result
     Apply       changed rows of both sides, exchanged by the key they match by; in the task that
-                has a key the engine's operator looks up what it needs
-    Whole       not here: it has no delta
+                owns a key the engine's operator looks up the rows it needs
+    Whole       NotNative: it has no delta
 
-Tables of a join change one after the other: the terms of a table see those before it at the end of
-the stretch and itself and those after it at the start. So there are no terms of two tables at once:
+Tables of a join change one after the other: the terms of a table see the tables before it at the
+end of the range, and the table itself and those after it at the start. So no term has changes of
+two tables:
 
     d(A x B)  =  dA x B at the start  +  A at the end x dB
 
-State is in the store alone; a task reads it from a checkpoint (`pipeline.held`).
+All state is in the store; a task reads it from a checkpoint (`pipeline.held`).
 """
 
 from __future__ import annotations
@@ -46,7 +48,7 @@ ONCE = Typed("CAST(1 AS bigint)", BIGINT)
 
 
 def no_tables(scan: n.Scan) -> Frame:
-    """A delta goes through whole tables only where nothing finds the rows."""
+    """Raise NotNative: a delta scans a full table only where no key or index finds the rows."""
     raise NotNative(f"all rows of {scan.name} are looked at")
 
 
@@ -64,7 +66,7 @@ def _relations(tree: Core, term: Term) -> set[int]:
 def wanted_slots(
     trees: list[Tree], catalog: Catalog, changed: frozenset[int]
 ) -> dict[int, list[tuple[int, ...]]]:
-    """Every time that the changed rows of a table will be asked for, and with which slots."""
+    """The slots of each request for a table's changed rows, by table, one entry a request."""
     found: dict[int, list[tuple[int, ...]]] = {}
     while trees:
         tree, *trees = trees
@@ -79,8 +81,8 @@ def wanted_slots(
 
 @dataclass(slots=True)
 class DeltaFrames(Lowering):
-    """The delta of one view in the making. `held` is None where nothing is looked up, or nothing
-    is run. `terms` are those of each core, by its identity, as they were lowered."""
+    """Lowers the delta of one view. `held` is None where no term looks up rows, or where the delta
+    is only explained. `terms` are the lowered terms of each core, by the core's `id()`."""
 
     changes: Changes | None = None
     catalog: Catalog = field(default_factory=empty)
@@ -92,7 +94,7 @@ class DeltaFrames(Lowering):
     _step: tuple[int, Core, Term] | None = None
 
     def delta(self, tree: Tree, place: Place = ()) -> Frame | None:
-        """What the tree changes by; None where none of its tables changed."""
+        """The delta of the tree; None where none of its tables changed."""
         if not self.changed & set(inputs_of(tree)):
             return None
         match tree:
@@ -156,7 +158,7 @@ class DeltaFrames(Lowering):
         return self.frames.fresh(self.changes.frame(leaf.relation, leaf.slots))
 
     def mapped(self, below: Frame, node: n.Filter | n.Project) -> Frame:
-        """A node whose input is not of this plan."""
+        """Lower a node over an input that is not part of its plan."""
         self._nodes.append(node)
         self.report.ways.setdefault(id(node), [])
         try:
@@ -173,8 +175,8 @@ class DeltaFrames(Lowering):
         return self.frames.selected(made.data, [*columns, below.columns[-1]])
 
     def looked_up(self, node: n.Join, partners: Partners) -> Frame:
-        """Rows beside their partners: after an exchange by the key, so that a task has all rows of
-        a key and looks it up once."""
+        """Join rows with their partners by look-up, after an exchange by the key, so that one task
+        has all rows of a key and looks it up once."""
         left = self.frame(node.left)
         values, access = on_keys(partners.access)
         made, keys = self.columns(left, values)
@@ -194,7 +196,7 @@ class DeltaFrames(Lowering):
         return found if node.residual is None else self.filtered(found, node.residual)
 
     def met(self, node: n.Join) -> Frame:
-        """Changed rows beside changed rows of the same table, or beside constants."""
+        """Join changed rows with changed rows of the same table, or with constants."""
         left, right, widths, parts = self.sides_of(node)
         weighted = widths[0] - 1, widths[1] - 1  # the last of each is the weight
         data = left.data.join(right.data, f.expr(" AND ".join(parts) or "TRUE"), "inner")
@@ -239,6 +241,6 @@ class DeltaFrames(Lowering):
         return Frame(data.mapInArrow(step, schema_of(names, types)), names, types)
 
     def nothing(self, tree: Tree) -> Frame:
-        """No rows came or went."""
+        """The delta of an input that did not change."""
         types = (*(one.type for one in tree.plan.fields), BIGINT)
         return self.frames.local([], types)

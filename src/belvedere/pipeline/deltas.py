@@ -1,25 +1,25 @@
-"""The job behind one batch of maintenance: what a stretch of the log adds to views.
+"""The Spark job of one maintenance batch: what a range of the log adds to the state of views.
 
-`build` gives keys of the views' state with what is added to each, every key once. A view goes one
-of three ways:
+`build` gives the keys of the views' state with the amounts added to each, every key once. Each view
+is computed in one of three ways:
 
-1. *In columns.* Views that take the rows of their tables one by one: each task takes a range of
-   positions, and adds up its changes in Arrow columns (`pipeline.changed`).
-2. *Lowered.* Views that look at other rows (joins, groups that are done again): the delta plan as
-   DataFrames (`pipeline.delta_frames`), which meet the state of the store in the tasks that an
-   exchange by join or group key made their own; then added up (`pipeline.states`).
-3. *By the engine.* Small batches, and what the other two have no way for: the one maintenance
+1. *In columns.* Views that use the rows of their tables one by one: each task takes a range of
+   positions, and sums its changes in Arrow columns (`pipeline.changed`).
+2. *Lowered.* Views that need other rows (joins, recomputed groups): the delta plan as DataFrames
+   (`pipeline.delta_frames`); the tasks that own a join or group key after an exchange read the
+   store's state; then the rows are summed (`pipeline.states`).
+3. *By the engine.* Small batches, and views that the other two cannot compute: the one maintenance
    function (`views.maintain`), in tasks. Views that need no other rows: each task takes a range of
-   positions. Others: each task takes the net changes of some keys, and looks at the state just
-   before *its* changes. Task i sees the changes of the tasks before it done and those of the later
-   ones not done, so that the sum over all tasks is the difference between the states at the ends
-   of the stretch, whatever the view is made of:
+   positions. Others: each task takes the net changes of some keys, and reads the state just
+   before *its* changes. Task i sees the changes of the tasks before it applied and those of the
+   later ones not applied, so that the sum over all tasks is the difference between the states at
+   the ends of the range, whatever operators the view has:
 
        V(S_k) - V(S_0)  =  sum over i of  V(S_i) - V(S_i-1)
 
-State is read from a checkpoint of the store, undone back to where it must be. What tasks add goes
-through one exchange by the view's key, after which one task owns each key and adds up. Nothing is
-kept in Spark between batches: the state is the views themselves.
+State is read from a checkpoint of the store, with later changes undone. The additions of tasks pass
+one exchange by the view's key, after which one task owns each key and sums. Spark keeps nothing
+between batches: the state is the views themselves.
 """
 
 from __future__ import annotations
@@ -58,8 +58,9 @@ from belvedere.views.window import state_before
 
 
 class Inputs(NamedTuple):
-    """Everything that decides what a batch gives: the stretch (start, end], the views, the catalog
-    at its end, and where state is read. `columns`: views are added up in columns that can be."""
+    """Everything that determines the result of a batch: the log range (start, end], the views, the
+    catalog at its end, and the checkpoint that state is read from. `columns`: use ways 1 and 2
+    where a view allows them."""
 
     spark: SparkSession
     store: Store
@@ -74,7 +75,7 @@ class Inputs(NamedTuple):
 
 
 def linear_views(inputs: Inputs) -> frozenset[int]:
-    """The views of a batch that are added up in columns; none of a small one."""
+    """The views of a batch that are summed in Arrow columns; none in a small batch."""
     if not inputs.columns:
         return frozenset()
     known = ready(inputs.objects, inputs.definitions)
@@ -83,7 +84,7 @@ def linear_views(inputs: Inputs) -> frozenset[int]:
 
 
 def needs_state(inputs: Inputs, linear: frozenset[int] = frozenset()) -> bool:
-    """Whether a batch has to look at rows beside the changed ones."""
+    """Whether a batch has to read rows other than the changed ones."""
     known = ready(inputs.objects, inputs.definitions)
     return any(
         known.maintainer(view).reads_state
@@ -95,8 +96,8 @@ def needs_state(inputs: Inputs, linear: frozenset[int] = frozenset()) -> bool:
 def build(
     inputs: Inputs, linear: frozenset[int] = frozenset(), changes: Changes | None = None
 ) -> DataFrame:
-    """Columns key and value: what is added to each key of the views' state. `changes` keeps what
-    several views read, until it is told to let go."""
+    """Columns key and value: what is added to each key of the views' state. `changes` persists
+    frames that several views read, until its `unpersist` is called."""
     started, added, whole = tasks(inputs.spark, inputs.tasks), [], []
     others = tuple(id_ for id_ in inputs.views if id_ not in linear)
     if linear:
@@ -123,7 +124,7 @@ def build(
 
 
 def changes_of(inputs: Inputs, *, share: bool = False) -> Changes:
-    """The changed rows of tables for all views of a batch."""
+    """The frames of changed rows for all views of a batch."""
     catalog = ready(inputs.objects, inputs.definitions).catalog
     frames = Frames(inputs.spark, ENVIRONMENT)
     return Changes(
@@ -134,7 +135,8 @@ def changes_of(inputs: Inputs, *, share: bool = False) -> Changes:
 def lowered(
     inputs: Inputs, views: tuple[int, ...], changes: Changes
 ) -> tuple[list[State], tuple[int, ...]]:
-    """What the delta plans of these views add; and the views that have a part without a form."""
+    """Lower the delta plans of these views: their additions, and the views that cannot be
+    lowered."""
     known = ready(inputs.objects, inputs.definitions)
     changed = frozenset(inputs.store.ask("changed", after=inputs.start, through=inputs.end))
     held = (inputs.store, inputs.start, inputs.end, changed, inputs.objects, inputs.definitions)
@@ -166,7 +168,8 @@ def lowered(
 
 
 def _additions(inputs: Inputs, state: State) -> DataFrame:
-    """Spark's totals as they are stored: one task has all of a group, so each key is there once."""
+    """Encode Spark's totals as stored state: one task has all of a group, so each key occurs
+    once."""
     assert state.totals is not None
     encoder = Encoder.of(state.view, state.totals)
     return state.totals.frame.data.mapInArrow(Additions(inputs.objects, encoder), SCHEMA)
@@ -177,7 +180,7 @@ def _additions(inputs: Inputs, state: State) -> DataFrame:
 
 @dataclass(frozen=True, slots=True)
 class Deltas:
-    """In a task: what its share of the stretch adds."""
+    """In a task: computes what its share of the log range adds, by the engine's maintenance."""
 
     store: Store
     start: int
@@ -221,7 +224,7 @@ class Deltas:
     ) -> None:
         assert self.checkpoint is not None
         at = self.checkpoint.position
-        # All that auxiliary views stand on goes back, not only what these views are made of.
+        # Undo changes of all inputs of auxiliary views too, not only of the inputs of these views.
         relations = _inputs(known.catalog.views)
         stretch = logged(self.store, self.start, self.end)
         chunks: list[list[RowChange]] = [[] for _ in range(self.count)]

@@ -1,10 +1,10 @@
-"""Exact sums of floats, in Arrow columns inside the tasks: what Spark would add up in some order.
+"""Exact sums of floats, in Arrow columns inside the tasks; Spark's own would depend on the order.
 
-A float is an integer of 53 bits times a power of two. Integers are added up exactly, so the values
-of a group are added up for each exponent by itself, in two halves that cannot overflow, and put
-together as one integer of 2**-1074 (`codec.accumulator`) once for each group and exponent. Counts,
-integers and NUMERIC of up to 18 digits of the same view are added up on the way. There is no Python
-step for a row.
+A float is an integer of 53 bits times a power of two. Integer sums are exact, so the values of a
+group are summed for each exponent separately, in two halves that cannot overflow, and combined
+into one integer in units of 2**-1074 (`codec.accumulator`) once for each group and exponent.
+Counts, integers and NUMERIC of up to 18 digits of the same view are summed in the same pass. No
+Python code runs for single rows.
 
     group  value         group  exponent  halves                  group  units of 2**-1074
         5   0.75   ->        5         0  12582912 * 2**26   ->       5  ...
@@ -39,7 +39,7 @@ from belvedere.views.linear import Group, Linear
 GATHERED_ROWS = 300_000
 _FLOAT_BITS, _FIXED_BITS = 53, 1074
 _HALF_BITS, _UNIT_BITS = 26, 32
-"""How many of the lower bits are added up by themselves: of a float's integer, of other units."""
+"""How many of the lower bits are summed separately: of a float's integer, of other units."""
 
 _ONLY = "only"
 Integers = npt.NDArray[np.int64]
@@ -47,7 +47,7 @@ Sums = dict[Row, list[int]]
 
 
 class Part(NamedTuple):
-    """Numbers to be added up, and to which amount they belong, times 2**shift."""
+    """A column of numbers to sum, and the index `at` of their amount; they count 2**shift times."""
 
     at: int
     shift: int
@@ -56,7 +56,7 @@ class Part(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """Where the argument and the filter of a call are among the columns, and its amounts begin."""
+    """An aggregate call: the columns of its argument and filter, and `at`, its first amount."""
 
     form: str  # count, units or float
     argument: int | None
@@ -67,8 +67,8 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Calls:
-    """What is added up: `types` are those of the columns, the first `groups` of which are the key;
-    `width` is the number of amounts."""
+    """What is summed: `types` are those of the columns, the first `groups` of which are the group
+    key; `width` is the number of amounts."""
 
     types: tuple[SqlType, ...]
     groups: int
@@ -77,7 +77,7 @@ class Calls:
 
 
 class Adder:
-    """Adds up the rows of a view. Lives in a task."""
+    """Sums the rows of a view by group. Lives in a task."""
 
     def __init__(self, catalog: Catalog, view: int, calls: Calls) -> None:
         self._stored = compiled_view(catalog, view)
@@ -90,7 +90,7 @@ class Adder:
         self._rows_held = 0
 
     def add(self, columns: list[pa.Array], weights: Integers) -> None:
-        """Some rows, each so many times."""
+        """Add rows, each `weight` times."""
         self._held.append((columns, weights))
         self._rows_held += len(weights)
         if self._rows_held >= GATHERED_ROWS:
@@ -104,7 +104,7 @@ class Adder:
             recorder.add(key(group), payload(group), tuple(total))
 
     def _gather(self) -> None:
-        """Many rows at once, so that a group is met once for all of them."""
+        """Sum the buffered rows together, so that each group is merged once for all of them."""
         if not self._rows_held:
             return
         columns = [pa.concat_arrays(several) for several in zip(*(one for one, _ in self._held))]
@@ -173,7 +173,7 @@ def _held(columns: list[pa.Array], call: Call) -> npt.NDArray[np.bool_] | None:
 def _grouped(
     groups: list[pa.Array], added: dict[str, pa.Array], keys: tuple[str, ...] = ()
 ) -> pa.Table:
-    """The sums of the added columns by groups, and by those of them that are keys."""
+    """Sum the added columns by the groups, and by those added columns that are in `keys`."""
     columns = {f"g{i}": column for i, column in enumerate(groups)}
     if not columns:
         columns = {_ONLY: pa.nulls(len(next(iter(added.values()))), pa.int8())}
@@ -183,7 +183,7 @@ def _grouped(
 
 
 class Floats:
-    """Floats as integers and exponents; what is no number is counted apart."""
+    """A column of floats as integers and exponents; NaN and infinities are counted separately."""
 
     def __init__(self, column: pa.Array, counted: Integers) -> None:
         values = pc.fill_null(column.cast(pa.float64()), 0.0).to_numpy(zero_copy_only=False)
@@ -206,7 +206,8 @@ class Floats:
 
 
 def _units(column: pa.Array, counted: Integers, at: int, *, decimal: bool) -> list[Part]:
-    """Integers; those of a decimal of up to 18 digits in units of its last digit."""
+    """The parts of an integer column, or of a decimal of up to 18 digits in units of its last
+    digit."""
     if decimal:
         pairs = np.frombuffer(column.buffers()[1], "<i8")[2 * column.offset :][: 2 * len(column)]
         units = np.where(counted != 0, pairs[::2], 0)
@@ -221,7 +222,7 @@ def _units(column: pa.Array, counted: Integers, at: int, *, decimal: bool) -> li
 
 @dataclass(frozen=True, slots=True)
 class ExactSums:
-    """In a task: what its rows add to a view's state."""
+    """In a task: sums in Arrow columns what its rows add to a view's state."""
 
     view: int
     objects: tuple[bytes, ...]
@@ -251,7 +252,8 @@ def exact_sums(
     *,
     weighted: bool = False,
 ) -> tuple[Frame, ExactSums]:
-    """The step, and the rows it is for. NotNative where a row has to be looked at by itself."""
+    """The frame to sum, and the task function for it. NotNative where rows must be evaluated one by
+    one."""
     if group is None or not lowering.native:
         raise NotNative("rows whose equal values may look different")
     made, columns = arguments_of(lowering, frame, group)
@@ -262,7 +264,7 @@ def exact_sums(
 
 
 def calls_of(group: Group | None, columns: list[Typed]) -> Calls:
-    """How to add up these columns: the groups, then for each call its argument and its filter."""
+    """Plan the sums of these columns: the groups, then for each call its argument and filter."""
     types = tuple(one.type for one in columns)
     groups = len(columns) if group is None else len(group.groups)
     if not all(is_native(one) for one in types[:groups]):

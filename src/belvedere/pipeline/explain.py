@@ -1,4 +1,4 @@
-"""How the jobs about a view would run: every operator, and where and by what it is evaluated.
+"""Explain job: how backfill, maintain and verify of a view would run, operator by operator.
 
     view by_region
     backfill
@@ -11,8 +11,8 @@
       ..
 
 `[spark]` is Spark's own operator, with all its expressions in Spark SQL. `[python: ..]` says which
-part is ours, over Arrow batches inside the tasks, and why. What has no mark runs in the task of the
-node above it. Nothing is run.
+part is ours, over Arrow batches inside the tasks, and why. A node without a mark runs in the task
+of the node above it. Nothing is run.
 """
 
 from __future__ import annotations
@@ -84,11 +84,11 @@ def indented(lines: Sequence[str]) -> list[str]:
     return [f"  {line}" for line in lines]
 
 
-# -- what the tasks do -----------------------------------------------------------------------------
+# -- sums in the tasks -----------------------------------------------------------------------------
 
 
 def _walked(known: Ready, view: View) -> list[str]:
-    """Of a view that takes single rows: what is done with each."""
+    """The scans of a view that uses single rows, with the evaluation of its expressions."""
     linear = linear_view(known, view)
     if linear is None:
         return []
@@ -121,7 +121,7 @@ def _maintained(inputs: Inputs, known: Ready, view: View) -> list[str]:
     return [small, f"more changes: [python] {way}", f"  {exchange}"]
 
 
-# -- what is lowered -------------------------------------------------------------------------------
+# -- lowered plans ---------------------------------------------------------------------------------
 
 
 def _lowered_fill(inputs: Inputs, view: View, compiled: Compiled) -> list[str]:
@@ -148,7 +148,7 @@ def _lowering(inputs: Inputs) -> Lowering:
 
 
 def _tree(lowering: Lowering) -> list[str]:
-    """The plan with a mark behind each node."""
+    """The lowered plan as text, with a mark after each node."""
     report = lowering.report
     assert report.plan is not None, "it was lowered"
 

@@ -1,4 +1,4 @@
-"""How a large batch of a view's maintenance would run: every operator of its delta plan.
+"""EXPLAIN of the delta plan of a view on Spark: how each operator of a large batch would run.
 
 when items changes
   Project name, price  [spark]
@@ -37,7 +37,7 @@ APPLIED = "[spark: one exchange by the key; python: matching rows from the store
 def explained_delta(
     spark: SparkSession, store: Store, known: Ready, objects: tuple[bytes, ...], view: View
 ) -> list[str]:
-    """Lines of text. Nothing is run."""
+    """Lines of text about the delta plan of a view. Nothing is run."""
     compiled = known.compiled(view)
     frames = Frames(spark, ENVIRONMENT)
     made = DeltaFrames(

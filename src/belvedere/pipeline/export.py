@@ -1,4 +1,5 @@
-"""Export: a table, a view or the rows of a query, at one position, into files of any format."""
+"""Export job: writes a table, a view or the rows of a query, at one position, to files of any
+format that Spark knows."""
 
 from __future__ import annotations
 
@@ -18,7 +19,7 @@ CSV = {
     "ignoreLeadingWhiteSpace": "false",
     "ignoreTrailingWhiteSpace": "false",
 }
-"""Texts as they are, with white space at their ends; quotes as `load` and COPY read them."""
+"""Texts unchanged, with white space at their ends; quotes as `load` and COPY read them."""
 
 
 class Inputs(NamedTuple):

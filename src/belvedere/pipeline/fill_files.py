@@ -1,6 +1,6 @@
-"""In the tasks of a backfill: state as sorted files, which the store takes in as they are.
+"""Task functions of a backfill that write state as sorted files, which the store ingests unchanged.
 
-An attempt that is not the one Spark keeps leaves files that nobody takes in.
+A task attempt whose result Spark discards leaves files that are never ingested.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ FILES = "view int, file string, rows bigint"
 
 @dataclass(frozen=True, slots=True)
 class SortedFiles:
-    """In the task that owns these keys: what all of them add up to, as one sorted file a view."""
+    """In the task that owns these keys: sums them and writes one sorted file for each view."""
 
     directory: str
 
@@ -41,7 +41,7 @@ class SortedFiles:
 
 @dataclass(frozen=True, slots=True)
 class TotalsFile:
-    """In the task that owns these groups: their state as one sorted file."""
+    """In the task that owns these groups: writes their state as one sorted file."""
 
     directory: str
     objects: tuple[bytes, ...]
@@ -61,7 +61,7 @@ class TotalsFile:
 
 
 def _written(directory: str, view: int, pairs: Sequence[tuple[bytes, bytes]]) -> pa.RecordBatch:
-    """A file of these pairs, and what the driver is told of it."""
+    """Write a file of these pairs; returns the row that reports it to the driver."""
     if failpoints.armed:
         failpoints.hit("fill.before_file")
     path = Path(directory) / f"{view}-{secrets.token_hex(8)}.sst"

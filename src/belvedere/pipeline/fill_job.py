@@ -1,13 +1,14 @@
-"""What a backfill has made, kept beside the store so that a job after a crash goes on from there.
+"""Job directories of backfills: finished files are recorded next to the store's data, so that a job
+started after a crash resumes from them.
 
     pipeline/backfill-9f3c../         one job
         lock                          held as long as its driver lives
         7-11ab...sst ..               sorted files of view 7
-        made                          written at last: position, files, rows of every view
+        made                          written last: position, files, rows of every view
 
-A job whose files are not all there has made nothing. One that has `made` is never done again: each
-view of it that still waits at that position is taken in and finished by the next job that is asked
-for it. Who is right is decided by the store (`fill_known`), which has the watermark of every view.
+A job without the file `made` counts for nothing. The work of a job with it is never repeated: the
+next job for one of its views that is still pending at that position ingests the files and finishes
+the view. The store decides whether a view is pending (`fill_known`), by the view's watermark.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _MADE, _PREFIX = "made", "backfill-"
 
 
 class Files(NamedTuple):
-    """The sorted files of one view, with how many rows they have together."""
+    """The sorted files of one view, and their number of rows together."""
 
     names: tuple[str, ...] = ()
     rows: int = 0
@@ -38,8 +39,8 @@ class Files(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Job:
-    """The directory of a job, and what it has made: the files of each view at one position of a
-    store, in one life of it (`of`)."""
+    """The directory of a job and its finished files: those of each view at one position of a
+    store, in one incarnation (`of`: store and incarnation)."""
 
     directory: Path
     position: int
@@ -51,14 +52,14 @@ class Job:
         return self.directory.name
 
     def waits(self, store: Store, view: int) -> bool:
-        """Whether the view is still to be finished from these files."""
+        """Whether the view is still to be finished from the files of this job."""
         identity = store.identity()
         if view not in self.files or self.of != (identity.store, identity.incarnation):
             return False
         return bool(store.ask("fill_known", view=view, position=self.position, job=self.name))
 
     def is_waited_for(self, store: Store) -> bool:
-        """Whether some view is; also when nobody can be asked."""
+        """Whether some view is pending; True also when the owner cannot be reached."""
         try:
             return any(self.waits(store, view) for view in self.files)
         except Unavailable:
@@ -67,8 +68,8 @@ class Job:
 
 @contextmanager
 def begun(store: Store) -> Iterator[Path]:
-    """The directory of a new job. Gone at the end, unless all was made and something waits for
-    it."""
+    """The directory of a new job. It is removed at the end, unless its files are recorded and some
+    view is still pending."""
     with job_directory(store, _PREFIX) as directory:
         try:
             yield directory
@@ -79,7 +80,7 @@ def begun(store: Store) -> Iterator[Path]:
 
 
 def record(store: Store, directory: Path, position: int, files: Mapping[int, Files]) -> Job:
-    """From now on the files are what the job has made, whoever dies."""
+    """Record the files of a job durably; from here on they survive a crash of any process."""
     identity = store.identity()
     made = {
         "store": identity.store,
@@ -99,8 +100,8 @@ def record(store: Store, directory: Path, position: int, files: Mapping[int, Fil
 
 @contextmanager
 def left_behind(store: Store) -> Iterator[list[Job]]:
-    """What jobs that are gone have made. At the end, all that nothing waits for any more is
-    removed."""
+    """The recorded jobs whose drivers have ended. At the end, the directories without a pending
+    view are removed."""
     with dead_jobs(store, _PREFIX) as found:
         jobs = [job for directory in found if (job := _read(directory)) is not None]
         try:
@@ -113,7 +114,7 @@ def left_behind(store: Store) -> Iterator[list[Job]]:
 
 
 def _read(directory: Path) -> Job | None:
-    """None for a job that made nothing."""
+    """The recorded job of a directory; None when its files were not all written."""
     path = directory / _MADE
     if not path.exists():
         return None

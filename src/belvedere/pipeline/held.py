@@ -1,8 +1,8 @@
-"""The state of a store at the two ends of a stretch, as tasks read it.
+"""The state of a store at the two ends of a log range, read in tasks from a checkpoint.
 
-A checkpoint shows one position, which is at the end of the stretch or a little later. What was
-committed since is undone by the log: of one table and its indexes where a task looks up rows of
-that table, of everything that auxiliary views stand on where it does operators again.
+A checkpoint shows one position, the end of the range or a little later. Later commits are undone by
+the log: for one table and its indexes where a task looks up rows of that table, for all inputs of
+auxiliary views where it recomputes operators.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from belvedere.views.window import state_before
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A stretch (start, end] of the log, the relations that changed in it, and a checkpoint at its
-    end or later. Pickles; opened in a task."""
+    """A range (start, end] of the log, the relations that changed in it, and a checkpoint at its
+    end or later. Pickles; its methods open readers in a task."""
 
     store: Store
     start: int
@@ -42,7 +42,7 @@ class Held:
 
     @contextmanager
     def table(self, relation: int, *, at_end: bool) -> Iterator[Reader]:
-        """A table with its indexes, at the start or at the end; nothing else is as it was there."""
+        """A table with its indexes, at the start or at the end; other tables are not undone."""
         with self._newest() as newest:
             undone = list(self._later())
             if not at_end and relation in self.changed:
@@ -52,7 +52,7 @@ class Held:
 
     @contextmanager
     def ends(self) -> Iterator[tuple[Reader, Reader]]:
-        """Everything at the start, and at the end."""
+        """Readers of all tables and views at the start, and at the end."""
         known = self.known
         relations = frozenset(r for view in known.catalog.views for r in view.inputs)
         with self._newest() as newest:
@@ -67,7 +67,7 @@ class Held:
             yield NewestReader(opened, self.checkpoint.position, self.known.catalog)
 
     def _later(self) -> Iterator[Logged]:
-        """What the checkpoint has beyond the end."""
+        """The changes in the checkpoint after the end of the range."""
         for change in logged(self.store, self.end, self.checkpoint.position):
             if change[0] == CATALOG_RELATION:
                 raise Retry("the catalog changed while a batch was made")

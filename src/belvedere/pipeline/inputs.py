@@ -1,7 +1,7 @@
-"""What jobs read: the catalog and base tables of an open store at one position, as Frames.
+"""Inputs of jobs: the catalog and base tables of an open store at one position, as frames.
 
-Reads go through the socket of the store's owner (`pipeline.store`), in parts of even size, one for
-each task. What pickles to a task is the store's directory, a lease, key ranges and types.
+Tasks read through the socket of the store's owner (`pipeline.store`), in parts of even size, one
+for each task. The store's directory, a lease, key ranges and types are pickled to a task.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ Batches = Iterator[pa.RecordBatch]
 
 @dataclass(frozen=True, slots=True)
 class Definitions:
-    """What makes the SQL text in a catalog work. Passed in by the door above, because only a
+    """Binds and compiles the SQL text of a catalog. Passed in by the door above, because only a
     session can bind; both are functions of modules, so they pickle by name."""
 
     bind: Bind
@@ -44,12 +44,13 @@ class Definitions:
 
 
 def encoded_catalog(store: Store, lease: Lease) -> tuple[bytes, ...]:
-    """Every object of the catalog at the lease's position: what a task makes its own from."""
+    """Every object of the catalog at the lease's position, encoded: a task decodes its own
+    catalog from them."""
     return tuple(store.ask("catalog", **lease.arguments()))
 
 
 def catalog_of(table: bytes) -> Catalog:
-    """A table alone, for tasks that only read it."""
+    """A catalog of one table, for tasks that only read that table."""
     found = model.decode(table)
     return empty().replaced({found.id: found})
 
@@ -61,8 +62,8 @@ def decoded_catalog(objects: Sequence[bytes]) -> Catalog:
 
 @dataclass(slots=True)
 class Tables:
-    """Base tables at a lease as leaves of a lowered plan. What `share` names is read once for all
-    plans of a job and kept by Spark."""
+    """Base tables at a lease as leaves of a lowered plan. Tables given to `share` are read once for
+    all plans of a job and persisted by Spark."""
 
     frames: Frames
     store: Store
@@ -73,7 +74,7 @@ class Tables:
     _kept: dict[int, tuple[tuple[int, ...], Frame]] = field(default_factory=dict)
 
     def share(self, wanted: dict[int, set[int]]) -> None:
-        """Read these slots of these tables once, whoever asks."""
+        """Read these slots of these tables once, for all later scans of them."""
         for relation, slots in wanted.items():
             listed = tuple(sorted(slots))
             frame = self._read(relation, listed)
@@ -112,7 +113,7 @@ class Tables:
 
 
 def tasks(spark: SparkSession, count: int) -> DataFrame:
-    """One row for each of so many tasks: its number."""
+    """A DataFrame of `count` partitions, one row each: the number of the task."""
     return spark.range(0, max(count, 1), 1, max(count, 1))
 
 
@@ -123,7 +124,7 @@ def numbers(batches: Batches) -> Iterator[int]:
 
 @dataclass(frozen=True, slots=True)
 class ReadTable:
-    """In a task: the rows of its key range, in carried columns."""
+    """In a task: reads the rows of its key range, in carried columns."""
 
     source: Source
     encoded: bytes
@@ -151,7 +152,7 @@ class ReadTable:
 
 @dataclass(frozen=True, slots=True)
 class ReadText:
-    """In one task: rows whose NUMERIC columns come as digits, NaN and all."""
+    """In one task: reads rows with NUMERIC columns as digits, NaN included."""
 
     store: Store
     lease: Lease
@@ -169,7 +170,7 @@ class ReadText:
 
 
 def carried_batch(batch: pa.RecordBatch, types: Types, names: Sequence[str]) -> pa.RecordBatch:
-    """Columns as the store sends them (`codec.arrow`), as Spark carries them."""
+    """Convert columns from the form in which the store sends them (`codec.arrow`) to carriers."""
     if not names:
         return pa.RecordBatch.from_arrays(
             [pa.array([1] * batch.num_rows, pa.int32())], names=["nothing"]
@@ -199,7 +200,7 @@ def _uuid_text(digits: str) -> str:
 
 
 def whole_table(catalog: Catalog, relation: int, slots: Sequence[int]) -> Relation:
-    """These slots of a table, as they are asked for."""
+    """The read request for these slots of all rows of a table."""
     table = catalog.table(relation)
     return Relation("table", _full_name(catalog, table), _column_names(table, slots))
 
@@ -210,7 +211,7 @@ def _full_name(catalog: Catalog, table: Table) -> str:
 
 
 def _column_names(table: Table, slots: Sequence[int]) -> tuple[str, ...]:
-    """Some column when none is wanted: rows have to be counted."""
+    """The names of the slots' columns; of any one column for no slots, so that rows are counted."""
     live = [column.slot for column in table.columns if not column.dropped and not column.hidden]
     return tuple(table.columns[slot].name for slot in slots or live[:1])
 

@@ -1,9 +1,9 @@
-"""Load: files into a table, as one transaction.
+"""Load job: files into a table, as one transaction.
 
 `build` reads the files; `run` stages the rows in the tasks and has the owner of the store write
-them at once. Of text formats (CSV, JSON) every value is read as text and converted by the owner, by
-the rules of SQL: Spark would make NULL of what it cannot read. A record that is not one at all is a
-bad row like any other.
+them in one transaction. Values of text formats (CSV, JSON) are read as text and converted by the
+owner, by the rules of SQL: Spark would read an invalid value as NULL. A malformed record is a bad
+row like any other.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ PACKED = (".gz", ".bz2", ".zst")
 TEXT_FORMATS = ("csv", "json")
 CSV = {"header": "true", "escape": '"', "nullValue": "\0"}
 """As COPY reads it: a quote within quotes is doubled (Spark puts a backslash before it, which
-`--option 'escape=\\'` reads), and quotes with nothing in them are an empty text, while nothing at
-all is NULL. Spark tells the two apart only when NULL is some text, so it is one that no text is."""
+`--option 'escape=\\'` reads); empty quotes are an empty text, and an empty field is NULL. Spark
+distinguishes the two only when NULL is spelled as some text, so it is one that no value can be."""
 
 
 class Inputs(NamedTuple):
-    """`form` is a format that Spark knows, with its options."""
+    """The files to load; `form` is a format that Spark knows, with its options."""
 
     spark: SparkSession
     files: tuple[str, ...]
@@ -54,7 +54,7 @@ class Inputs(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What became of the rows. `reasons` are (SQLSTATE, message, rows)."""
+    """Result of a load. `reasons` are (SQLSTATE, message, rows)."""
 
     table: str
     rows: int
@@ -73,7 +73,8 @@ def run(
     on_error: str = "stop",
     rejects: Path | None = None,
 ) -> Loaded:
-    """Rows that break a rule stop the job, or go to the file `rejects` with the reason of each."""
+    """Load files. A row that violates a rule stops the job, or is written to the file `rejects`
+    with the reason."""
     kept = rejects or Path(f"{table}.rejects.csv")
     if on_error == "reject":
         require_place(kept)
@@ -136,7 +137,7 @@ def _by_place(found: Sequence[str], columns: Sequence[str]) -> list[str]:
 
 
 def format_of(files: Sequence[str], given: str | None) -> str:
-    """The format, by the files' names when it is not given."""
+    """The given format, else the one that the files' names imply."""
     if given is not None:
         return given
     found = {_format(file) for file in files}
@@ -156,7 +157,7 @@ def _format(file: str) -> str | None:
 
 
 def _staged(frame: DataFrame, target: Target) -> list[str]:
-    """Have the tasks hand over their rows; the parts they made."""
+    """Stage the rows in the tasks; returns the names of the parts."""
     try:
         made = frame.mapInArrow(partial(_stage_batches, target), "part string").collect()
     except FAILURES as error:
@@ -167,7 +168,7 @@ def _staged(frame: DataFrame, target: Target) -> list[str]:
 
 
 def _stage_batches(target: Target, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """In a task."""
+    """In a task: stage its rows as one part."""
     try:
         staged = stage(target, iter(batches), target.job)
     except Error as error:

@@ -1,7 +1,8 @@
-"""A stretch of the log as tasks read it: net changes of rows, or the rows of a table as a Frame.
+"""Reading a range of the log in tasks: net changes of rows, or the changed rows of a table as a
+frame.
 
-In a Frame every old row has weight -1 and every new row weight 1, in a last column; a change that
-touches no column which is asked for is left out where it is read.
+In a frame every old row has weight -1 and every new row weight 1, in the last column; a change that
+touches none of the requested columns is dropped where it is read.
 
     UPDATE orders SET total = 7 WHERE id = 3        customer 5, total 4 -> 7
 
@@ -43,7 +44,7 @@ Mask = npt.NDArray[np.bool_]
 
 
 def logged(store: Store, after: int, through: int, only: int | None = None) -> Iterator[Logged]:
-    """What was committed with after < position <= through; `only` of one relation."""
+    """The logged changes with after < position <= through; of one relation with `only`."""
     if after >= through:
         return
     for batch in store.changes(None, after, through):
@@ -71,18 +72,19 @@ def of_relation(batch: pa.RecordBatch, relation: int) -> pa.RecordBatch:
 
 
 def share_of(start: int, end: int, number: int, count: int) -> tuple[int, int]:
-    """The positions that are one task's of so many."""
+    """The range of positions of task `number` of `count`."""
     size = end - start
     return start + size * number // count, start + size * (number + 1) // count
 
 
-# -- as Frames -------------------------------------------------------------------------------------
+# -- as frames -------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
 class Changes:
-    """The changed rows of tables in a stretch, as Frames with a weight. What several ask for is
-    read once and kept by Spark, with `share`; `wanted` are the slots that will be asked for."""
+    """The changed rows of tables in a range of the log, as frames with a weight. With `share`, a
+    table that several terms read is read once and persisted by Spark; `wanted` has the slots of
+    each request to come."""
 
     frames: Frames
     store: Store
@@ -126,7 +128,7 @@ class Changes:
 
 @dataclass(frozen=True, slots=True)
 class ReadChanges:
-    """In a task: the old and new rows of one table in its range of positions."""
+    """In a task: reads the old and new rows of one table in its range of positions."""
 
     store: Store
     start: int
@@ -171,7 +173,7 @@ class ReadChanges:
     def _differing(
         self, sides: list[list[pa.Array]], both: Mask, there: list[Mask]
     ) -> tuple[Mask, Mask]:
-        """Of the old rows, and of the new ones, those that are not the same on the other side."""
+        """Masks of the old and of the new rows: those that an update did not leave the same."""
         updated = [both[mask] for mask in there]
         same = np.ones(int(both.sum()), bool)
         if any(map(python_equal_may_differ, self.types)):

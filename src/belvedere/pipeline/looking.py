@@ -1,14 +1,14 @@
-"""In the tasks of a maintenance batch: where rows from Spark meet the state in the store.
+"""Task functions of a maintenance batch that read the store's state: look-ups and operators.
 
-    LookUp      rows with a key, each beside the rows of a table that have it: by primary key or by
-                an index
-    Redone      touched keys of an operator by partition: its rows now, less its rows before
-    Applied     rows that came and went on both sides of an outer, semi or anti join, a join of
-                trees or a sub-query: what the operator makes of them
+    LookupTask      joins rows with the rows of a table that have their key: by primary key or by
+                    an index
+    RecomputeTask   touched keys of an operator by partition: its rows after, minus its rows before
+    ApplyTask       inserted and deleted rows on both sides of an outer, semi or anti join, a join
+                    of trees or a sub-query: the delta of the operator
 
-Arrow batches in and out, the last column a weight of 1 or -1. Everything before and after is
-Spark's (`pipeline.delta_frames`). The operators are the engine's own (`views.partition`,
-`views.apply`), given the rows of their inputs instead of working them out.
+Arrow batches in and out, the last column a weight of 1 or -1. Spark does everything before and
+after (`pipeline.delta_frames`). The operators are the engine's own (`views.partition`,
+`views.apply`); they are given the deltas of their inputs instead of computing them.
 """
 
 from __future__ import annotations
@@ -54,16 +54,16 @@ def part_at(tree: Tree, place: Place) -> Tree:
 
 
 def opened(held: Held | None) -> Held:
-    """Steps that are only made, to be explained, have none."""
+    """The state to read. Task functions that are only explained, never run, have none."""
     assert held is not None, "a step that is run has been given where state is"
     return held
 
 
-# -- partners --------------------------------------------------------------------------------------
+# -- look-ups --------------------------------------------------------------------------------------
 
 
 class Partners(NamedTuple):
-    """What is looked up: columns of a table, by these parts of its key or of an index."""
+    """Columns of a table, and the parts of its key or of an index by which rows are looked up."""
 
     scan: n.Scan
     access: paths.Access
@@ -71,8 +71,8 @@ class Partners(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class LookUp:
-    """Rows of `width` columns with a weight, then the values of the key: gives the rows, the
-    partner's columns, and the weight."""
+    """In a task: joins rows with their partners. Input: `width` columns, the weight, and the values
+    of the key. Output: the columns, the partner's columns, and the weight."""
 
     held: Held | None
     partners: Partners
@@ -117,7 +117,7 @@ class LookUp:
         return self._by_plan(reader)
 
     def _by_key(self, reader: Reader) -> Find:
-        """One row at most, by its whole primary key."""
+        """Find one row at most for each key, by the complete primary key."""
         scan = self.partners.scan
         table = compiled_table(reader.catalog, scan.relation)
         types = tuple(one.type for one in scan.fields)
@@ -134,7 +134,7 @@ class LookUp:
         return find
 
     def _by_plan(self, reader: Reader) -> Find:
-        """Any number of rows, by the engine's own look-up."""
+        """Find any number of rows for each key, by the engine's own look-up join."""
         scan = self.partners.scan
         width = len(self.key_types)
         fields = tuple(Field(f"key {i}", one) for i, one in enumerate(self.key_types))
@@ -162,14 +162,14 @@ class LookUp:
 
 
 Partnered = tuple[Any, Sequence[pa.Array]]
-"""Numbers of keys, and beside each the columns of a row that has it."""
+"""For each row found: the number of its key (an array), and the row's columns."""
 
 Find = Callable[[list[Row]], Partnered]
 
 
 def _numbered(batch: pa.RecordBatch, first: int, types: Types) -> tuple[Any, list[Row]]:
-    """The distinct keys of a batch, whose columns begin at `first`; and of every row, which it
-    has."""
+    """Number the distinct keys of a batch, whose key columns begin at `first`: the key's number
+    for each row, and the keys."""
     columns = [batch.column(first + i) for i in range(len(types))]
     if not columns:
         return np.zeros(batch.num_rows, np.int64), [()]
@@ -189,7 +189,7 @@ def _numbered(batch: pa.RecordBatch, first: int, types: Types) -> tuple[Any, lis
 
 @dataclass(frozen=True, slots=True)
 class Redone:
-    """In the task that has these keys of an operator by partition."""
+    """In the task that owns these keys: recomputes an operator by partition for them."""
 
     held: Held | None
     view: int
@@ -216,7 +216,7 @@ class Redone:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """In the task that has these keys of an operator over left rows."""
+    """In the task that owns these keys: computes the delta of an Apply operator for them."""
 
     held: Held | None
     view: int
@@ -249,10 +249,10 @@ class Applied:
 
 
 class Given:
-    """A source whose changed rows are known; what did not change it looks at as ever."""
+    """A delta operator whose delta is given; state is read through the operator it wraps."""
 
     def __init__(self, source: Source, rows: list[Row]) -> None:
-        """Rows have their weight at the end."""
+        """`rows` is the delta; the last value of each row is its weight."""
         self._source = source
         self._rows = rows
         self.reads_state = source.reads_state
@@ -268,14 +268,14 @@ class Given:
 
 
 def _weighted(found: Weighted, types: Types, names: tuple[str, ...]) -> Batches:
-    """Rows with a weight of 1 or -1, others so many times."""
+    """Encode rows with a weight of 1 or -1; a row of a larger weight is repeated."""
     rows = [(*row, 1 if weight > 0 else -1) for row, weight in found for _ in range(abs(weight))]
     return batches_of(rows, types, names)
 
 
 def on_keys(access: paths.Access) -> tuple[Expressions, paths.Access]:
-    """The values that a look-up goes by, over the row; and the look-up by columns that hold
-    them."""
+    """The key values of a look-up as expressions over the row, and the same look-up by the columns
+    that will hold these values."""
     values: list[e.Expression] = []
     parts: list[paths.Part] = []
     for part in access.parts:

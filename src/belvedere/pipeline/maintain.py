@@ -1,11 +1,12 @@
-"""Maintain: deferred views follow the log by Structured Streaming.
+"""Maintain job: Structured Streaming triggers the maintenance of deferred views from the log.
 
-Spark's stream of the log only wakes the job. Each batch goes on from the watermark, under a claim
-(`pipeline.maintainer`).
+Spark's stream of the log only triggers the job; its rows are not used. Each batch starts at the
+group's watermark, under a claim (`pipeline.maintainer`).
 
-One job at a time may use a directory of checkpoints, which also names it: started again with the
-same one after a crash, it takes its own claims back. A group that another living job holds is
-refused. When it ends in order, the groups go back to the worker of the store's owner.
+One job at a time may use a checkpoint directory, which also names the job: restarted with the same
+directory after a crash, it takes its own claims back. The job fails for a group that another
+running job has claimed. At a regular end it releases the groups to the worker of the store's
+owner.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ _SPARK_UNITS = {"minutes": "min", "seconds": "s", "milliseconds": "ms"}
 
 @contextmanager
 def identity(store: Store, directory: Path | None) -> Iterator[tuple[str, Path]]:
-    """The name of a job and its directory, for as long as nobody else uses it."""
+    """The name of a job and its checkpoint directory, locked against other jobs meanwhile."""
     place = directory or work_directory(store) / "maintain"
     place.mkdir(parents=True, exist_ok=True)
     file = _locked(place)
@@ -95,8 +96,8 @@ def run(
     progress: Callable[[Applied], None] = lambda _: None,
     stopped: Callable[[], bool] = lambda: False,
 ) -> list[Kept]:
-    """Maintain the groups of these views until `stopped`, or (`once`) up to now; what became of
-    each."""
+    """Maintain the groups of these views until `stopped`, or (`once`) up to now; returns the
+    progress of each group."""
     every = interval_of(trigger)
     with identity(store, directory) as (owner, place):
         count = tasks or spark.sparkContext.defaultParallelism
@@ -133,18 +134,18 @@ def interval_of(text: str) -> str:
 
 
 def start(maintainer: Maintainer, place: Path, *, once: bool, trigger: str) -> StreamingQuery:
-    """The stream that wakes the maintainer; its own rows are not looked at."""
+    """Start the stream that triggers the maintainer; the rows of the stream are not used."""
     log = maintainer.spark.readStream.format("belvedere")
     log = log.option("database", str(maintainer.store.directory)).option("changes", "*")
 
     def wake(batch: DataFrame, number: int) -> None:
         try:
             maintainer.step()
-        except Error as error:  # Spark would carry its text only
+        except Error as error:  # Spark passes on only its text
             maintainer.failure = error
             raise
 
-    maintainer.step()  # what was there before the stream knew of it
+    maintainer.step()  # changes from before the start of the stream
     writer = log.load().writeStream.foreachBatch(wake)
     writer = writer.option("checkpointLocation", str(place / "stream"))
     chosen = writer.trigger(availableNow=True) if once else writer.trigger(processingTime=trigger)
@@ -152,8 +153,9 @@ def start(maintainer: Maintainer, place: Path, *, once: bool, trigger: str) -> S
 
 
 def _ended(query: StreamingQuery, stopped: Callable[[], bool], *, last: bool) -> bool:
-    """Waits for the end. False: the process of the stream's reader did not start in the time that
-    Spark gives it, which a busy machine may take; the stream only wakes, so it begins again."""
+    """Wait for the end of the stream. False: the stream reader's process did not start within
+    Spark's time-out, as happens on a busy machine; as the stream is only a trigger, the caller
+    starts it again."""
     try:
         while not stopped():
             if query.awaitTermination(1):

@@ -1,8 +1,9 @@
-"""The maintainer: groups of deferred views, held under claims and brought forward on Spark.
+"""Driver of maintenance groups on Spark: claims groups of deferred views and advances them.
 
-A claim (`views.claim`) says who holds the group, with which epoch, from where to where. It is in
-the store before any work, and what a stretch adds is applied with the watermark and the next claim
-in one visible step of the owner. So whatever dies, and whenever, every stretch counts exactly once.
+A claim (`views.claim`) names the owner of the group, an epoch, and the positions from and to. It is
+in the store before any work, and the owner of the store applies the additions of a log range with
+the watermark and the next claim in one atomic step. So, whichever process dies at whatever moment,
+every range counts exactly once.
 
     claim (120, 180]  ->  build  ->  advance: additions, watermark 180, claim (180, 240]
 """
@@ -29,18 +30,18 @@ from belvedere.views.claim import Claim
 
 POSITIONS_MAX = 100_000
 SMALL_CHANGES = 5_000
-"""A stretch of no more changes is not worth more than one task, nor Arrow columns."""
+"""A log range of at most so many changes runs in one task, without Arrow columns."""
 
 ATTEMPTS_MAX = 5
 TAKEN_OVER = "55006"
 CHANGED = "40001"
 RECENT = 1_000
-"""Of how many batches the time is remembered."""
+"""The number of batches whose durations are kept."""
 
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """One batch: `group` went from `start` to `end`, and this many keys were added to."""
+    """An applied batch: it advanced `group` from `start` to `end` and added to `additions` keys."""
 
     group: int
     start: int
@@ -51,7 +52,7 @@ class Applied:
 
 @dataclass(slots=True)
 class Kept:
-    """What became of a group, by the names of its views, since it was taken."""
+    """Progress of a group, by the names of its views, since it was claimed."""
 
     views: tuple[str, ...]
     at: int
@@ -69,14 +70,14 @@ class Kept:
 
     @property
     def median_ms(self) -> int | None:
-        """How long a batch took of late."""
+        """The median duration of the recent batches."""
         times = sorted(self.recent)
         return round(1000 * times[len(times) // 2]) if times else None
 
 
 @dataclass(slots=True)
 class Maintainer:
-    """The driver's side: claims of groups, and how each is brought forward."""
+    """Claims groups and advances them batch by batch. Lives in Spark's driver process."""
 
     spark: SparkSession
     store: Store
@@ -92,8 +93,8 @@ class Maintainer:
     failure: Error | None = None
 
     def take(self, names: Sequence[str]) -> None:
-        """Claim the groups of these views, all deferred groups without names. Nothing stays
-        claimed when one is refused."""
+        """Claim the groups of these views, or all deferred groups without names. When one is
+        refused, none stays claimed."""
         remove_leftovers(self.store)
         wanted = self._groups(names)
         self._gather(wanted)
@@ -107,7 +108,7 @@ class Maintainer:
             failpoints.hit("pipeline.claimed")
 
     def step(self) -> int:
-        """Bring every group to what is published now; returns how many batches it took."""
+        """Advance every group to the newest position of now; returns the number of batches."""
         done = 0
         goal = self.store.position()
         for group in list(self.claims):
@@ -117,13 +118,13 @@ class Maintainer:
         return done
 
     def release(self) -> None:
-        """Give all groups back to the worker."""
+        """Release all claims, so that the worker maintains the groups again."""
         for group, claim in list(self.claims.items()):
             del self.claims[group]
             try:
                 self.store.ask("claim_release", claim=list(claim))
             except Unavailable as error:
-                if error.sqlstate != TAKEN_OVER:  # somebody else's by now
+                if error.sqlstate != TAKEN_OVER:  # another job's by now
                     raise
 
     # -- groups -------------------------------------------------------------------------------
@@ -148,8 +149,8 @@ class Maintainer:
         return list(dict.fromkeys(found))
 
     def _gather(self, wanted: Sequence[int]) -> None:
-        """Views that are new, and still beside their group, join it when both are at one position:
-        the worker is asked to bring them there. What cannot (it fails) stays with the worker."""
+        """Make the worker attach new views that are still detached from their group: it advances
+        them until both are at one position. A view for which this fails stays with the worker."""
         for _ in range(ATTEMPTS_MAX):
             groups = [one for one in self.store.ask("groups") if one["group"] in wanted]
             late = [
@@ -172,7 +173,7 @@ class Maintainer:
     # -- one batch ----------------------------------------------------------------------------
 
     def _batch(self, group: int) -> None:
-        """The next stretch of a group, again when the catalog changed under it."""
+        """Process the next log range of a group; retry when the catalog changed meanwhile."""
         for attempt in range(ATTEMPTS_MAX):
             try:
                 self._attempt(group)
@@ -232,7 +233,7 @@ class Maintainer:
             return self._made(inputs)
         try:
             return self._made(inputs._replace(columns=True))
-        except (InvalidInput, Unsupported):  # a value without a column, or of a row that went again
+        except (InvalidInput, Unsupported):  # a value without a carrier, or of a row deleted since
             return self._made(inputs)
 
     def _made(self, inputs: deltas.Inputs) -> pa.Table:

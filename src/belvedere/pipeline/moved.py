@@ -1,13 +1,13 @@
-"""The stored state of a view as it was, or will be, at another position of the log.
+"""The state of a view at another position of the log than the one at which it is stored.
 
-A view is stored at one position only. But its state only ever adds up, and what a stretch of the
-log adds is known (`pipeline.deltas`). So, for a view that is at position 120:
+A view is stored at one position only. But its state is a sum, and what a range of the log adds to
+it can be computed (`pipeline.deltas`). So, for a view at position 120:
 
     state at  90  =  stored state  -  what (90, 120] added
     state at 150  =  stored state  +  what (120, 150] will add
 
-A stored state that is wrong at 120 is wrong in the same rows at 90. The log has to reach back so
-far, and view and tables have to be the same definitions all along.
+A stored state that is wrong at 120 is wrong in the same rows at 90. The log must reach back to the
+earlier position, and the definitions of view and tables must be the same throughout.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from belvedere.pipeline.store import Lease, Store
 
 
 class Move(NamedTuple):
-    """From where the stored state is to where it is wanted."""
+    """From the position of the stored state (`at`) to the requested one (`wanted`)."""
 
     at: int
     wanted: int
@@ -48,7 +48,7 @@ class Move(NamedTuple):
 
 
 def require_same(store: Store, lease: Lease, catalog: Catalog, view: View) -> None:
-    """Refuse a position at which the view was not what it is."""
+    """Refuse a position at which the view or its tables had another definition."""
     then = decoded_catalog(encoded_catalog(store, lease))
     for id_ in (view.id, *view.inputs):
         item, known = then.get(id_), catalog.get(id_)
@@ -73,7 +73,7 @@ def stretch_of(
     *,
     columns: bool,
 ) -> deltas.Inputs:
-    """What the stretch between the two positions adds to the view."""
+    """The batch that computes what the log between the two positions adds to the view."""
     start, end = move.stretch
     return deltas.Inputs(
         spark, store, start, end, (view,), objects, definitions, tasks, columns=columns
@@ -93,8 +93,8 @@ def moved(
     rows: Callable[[Batches], Batches],
     schema: str,
 ) -> DataFrame:
-    """The rows, as `rows` makes them of the values of a state, of the state at the wanted
-    position. `state` has the stored keys and values."""
+    """The view's rows at the wanted position: `state` has the stored keys and values, and `rows`
+    turns the values of a state into rows."""
     found = deltas.build(inputs._replace(checkpoint=copy), deltas.linear_views(inputs))
     if move.is_back:
         found = found.mapInArrow(taken_back, SCHEMA)
@@ -103,7 +103,7 @@ def moved(
 
 
 def taken_back(batches: Batches) -> Batches:
-    """In a task: the same, with the other sign."""
+    """In a task: negate the amounts of additions."""
     for batch in batches:
         pairs = map(accumulator.decode, batch.column("value").to_pylist())
         values = [accumulator.encode(p, tuple([-one for one in some])) for p, some in pairs]
@@ -113,7 +113,7 @@ def taken_back(batches: Batches) -> Batches:
 
 @dataclass(frozen=True, slots=True)
 class Summed:
-    """In the task that owns these keys: what is stored and what is added, added up."""
+    """In the task that owns these keys: sums stored state and additions, and makes rows of them."""
 
     rows: Callable[[Batches], Batches]
 

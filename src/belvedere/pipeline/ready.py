@@ -1,4 +1,4 @@
-"""The views of a catalog, compiled once a process: for the driver, and for every Python worker."""
+"""The compiled views of a catalog, cached in each process: the driver and every Python worker."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ from belvedere.views.rekey import index_participants
 
 
 class Ready:
-    """Views, ready to be maintained. Kept by a Python worker between tasks."""
+    """The compiled views of a catalog and their maintainers. A Python worker caches it between
+    tasks."""
 
     def __init__(self, catalog: Catalog, definitions: Definitions) -> None:
         self.catalog = catalog
@@ -27,7 +28,7 @@ class Ready:
         self.nothing: Reader = _NoRows(catalog)
 
     def plain_indexes(self, catalog: Catalog, relations: frozenset[int]) -> tuple[Participant, ...]:
-        """What derives indexes alone, without auxiliary views."""
+        """The participants that derive indexes only, without auxiliary views."""
         return index_participants(catalog, relations, self._definitions.compile_expression)
 
     def views(self, ids: Sequence[int]) -> list[View]:
@@ -40,7 +41,7 @@ class Ready:
         return self._keeper.maintainer(self.catalog, view)
 
     def compiled(self, view: View) -> Compiled:
-        """The view in the form it is kept in."""
+        """The compiled form of the view, from which its state is maintained."""
         return self._keeper.compiled(self.catalog, view)
 
 
@@ -50,7 +51,7 @@ def ready(objects: tuple[bytes, ...], definitions: Definitions) -> Ready:
 
 
 class _NoRows:
-    """For views that look at nothing but their changes: a look anywhere is a fault of ours."""
+    """The reader for views that need only their changes: any read is a bug, and raises."""
 
     def __init__(self, catalog: Catalog) -> None:
         self.catalog = catalog

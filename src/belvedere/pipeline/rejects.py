@@ -1,7 +1,7 @@
 """The file of rejected rows: each as it was given, with its SQLSTATE and the reason.
 
-Rows are written before their rejects are told, so the place of the file is looked at before any
-work. A stream adds the rejects of each batch to the same file.
+Rows are committed before the rejects are written, so a job checks that the file can be written
+before any work. A stream appends the rejects of each batch to the same file.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from belvedere.errors import InvalidInput
 from belvedere.pipeline.store import Written
 
 CORRUPT = "_corrupt_record"
-"""A column that Spark adds to text formats: a record that is not one, else NULL. Without any, it is
-not in the file."""
+"""A column that Spark adds to text formats: the text of a malformed record, else NULL. Without any
+malformed record, the file does not have it."""
 
 
 def require_place(file: Path) -> None:
@@ -29,7 +29,7 @@ def require_place(file: Path) -> None:
 def write_rejects(
     file: Path, columns: Sequence[str], written: Written, *, more: bool = False
 ) -> None:
-    """The rejects of a job; `more`: below those that are there."""
+    """Write the rejects of a job; `more`: append them to the file."""
     begun = more and file.exists() and file.stat().st_size > 0
     rejects = written.rejects.to_pylist()
     rows = [json.loads(reject["row"]) for reject in rejects]

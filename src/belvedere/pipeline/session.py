@@ -1,8 +1,8 @@
-"""A Spark session with the settings the pipeline is measured with.
+"""Spark sessions with the settings that the pipeline's measurements use.
 
-`session` is for commands and tests; an application brings its own and calls
+`session` is for commands and tests; an application has a session of its own and calls
 `belvedere.pipeline.register`. Every setting here was found by measurement: small shuffles, a
-checkpoint manager that does not start processes, no checksums beside local checkpoint files.
+checkpoint manager that does not start processes, no checksum files for local checkpoint files.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ SETTINGS: dict[str, str] = {
 
 
 def settings_for(cores: int) -> dict[str, str]:
-    """Small jobs: as many shuffle partitions as cores, and no adaptive planning."""
+    """Settings for small jobs: as many shuffle partitions as cores, no adaptive planning."""
     return {
         **SETTINGS,
         "spark.sql.shuffle.partitions": str(cores),
@@ -54,7 +54,7 @@ def session(
     name: str = "belvedere",
     settings: Mapping[str, str] | None = None,
 ) -> Iterator[SparkSession]:
-    """A session that knows `format("belvedere")`, stopped at the end."""
+    """A session with `format("belvedere")` registered, stopped at the end."""
     require_spark()
     from pyspark.sql import SparkSession  # heavy
 
@@ -93,7 +93,7 @@ def _started(builder: SparkSession.Builder, master: str) -> SparkSession:
 
 
 def require_spark() -> None:
-    """One clear message when something is missing that Spark needs."""
+    """Raise Unavailable, with the remedy, when pyspark or Java is missing."""
     try:
         import pyspark  # noqa: F401  # heavy
     except ImportError as error:

@@ -1,4 +1,4 @@
-"""Columns of the store as Spark knows them, and what Spark cannot hold as text.
+"""Mapping of the store's column types to Spark's; types that Spark lacks become strings.
 
 | SQL type | Spark |
 |---|---|
@@ -47,7 +47,7 @@ def spark_schema(schema: pa.Schema) -> StructType:
 
 
 def spark_type(arrow: pa.DataType) -> pa.DataType:
-    """The Arrow type in which Spark takes a column."""
+    """The Arrow type in which Spark accepts a column of this type."""
     if pa.types.is_fixed_size_binary(arrow) or pa.types.is_interval(arrow):
         return pa.utf8()
     if pa.types.is_time64(arrow):
@@ -59,7 +59,7 @@ def spark_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def for_spark(batch: pa.RecordBatch) -> pa.RecordBatch:
-    """The batch in types that Spark has."""
+    """Convert a batch to types that Spark has."""
     wanted = [spark_type(field.type) for field in batch.schema]
     if all(one == field.type for one, field in zip(wanted, batch.schema)):
         return batch

@@ -1,13 +1,13 @@
 """`spark.read.format("belvedere")`: the data source, and its batch reader.
 
 Options: `database` (the store's directory), one of `table`, `view` and `query`; `position` (by
-default the newest), `columns` (comma-separated: Spark does not tell a Python source which ones it
-needs), `partitions`. Or `changes` (a table or view, or `*`) with `after` and `through`: a stretch
-of the log.
+default the newest), `columns` (comma-separated: Spark does not pass the columns it needs to a
+Python source), `partitions`. Or `changes` (a table or view, or `*`) with `after` and `through`: a
+range of the log.
 
-Which process does what, and so what must pickle: `schema`, and `pushFilters` with `partitions`, run
-in a planner process; `read` runs in a task. None of them is the driver. The planner takes a lease
-on a position in the owner, and every partition carries it, so all tasks read one snapshot.
+Which process runs what, and so what must pickle: `schema`, and `pushFilters` with `partitions`, run
+in a planner process; `read` runs in a task. None of them runs in the driver. The planner takes a
+lease on a position in the owner, and every partition carries it, so all tasks read one snapshot.
 """
 
 from __future__ import annotations
@@ -32,7 +32,8 @@ CHANGES = "changes"
 
 
 class BelvedereSource(DataSource):
-    """Made in every process that needs it, from its options alone."""
+    """The data source. Spark constructs it in every process that needs it, from its options
+    alone."""
 
     @classmethod
     def name(cls) -> str:
@@ -95,7 +96,8 @@ class Part(InputPartition):
 
 
 class Reader(DataSourceReader):
-    """In the planner for `partitions`, then pickled to the tasks for `read`."""
+    """Reads a table, view or query. Lives in the planner for `partitions`, then is pickled to the
+    tasks for `read`."""
 
     def __init__(
         self, store: Store, relation: Relation, position: int | None, partitions: int
@@ -130,7 +132,7 @@ class Reader(DataSourceReader):
 
 
 class LogReader(DataSourceReader):
-    """A stretch of the change log as a batch: after < position <= through."""
+    """Reads a range of the change log as a batch: after < position <= through."""
 
     def __init__(
         self,
@@ -159,7 +161,7 @@ class LogReader(DataSourceReader):
             reached, count = self._store.view_position(self._followed.name), 1
             after = reached if self._after is None else after
             through = reached if self._through is None else through
-        # One part at least: Spark reads something all the same, and the owner says what is wrong.
+        # At least one part, even of an empty or wrong range: then the owner reports what is wrong.
         return stretches(after, through, count) or [Stretch(after, through)]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:

@@ -1,7 +1,7 @@
-"""Filters that Spark pushes down, as the owner of the store understands them.
+"""Translation of the filters that Spark pushes down into the owner's filters.
 
-Only what means the same in Spark and in SQL is passed on: comparisons with a constant of the
-column's own type. Spark's literals arrive typed; they travel as text and are cast back.
+Only filters with the same meaning in Spark and in SQL are passed on: comparisons with a constant of
+the column's own type. Spark's literals arrive typed; they are sent as text and cast back.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _KINDS = frozenset(kind.replace("+", " ") for kind in _ORDERED.split())
 
 
 def pushed(filters: Iterable[d.Filter], schema: pa.Schema) -> tuple[Filter, ...]:
-    """The filters that narrow what is read, in the owner's form."""
+    """The filters that the owner can apply, in its form; the others are left out."""
     types = {field.name: (field.metadata or {}).get(SQL_TYPE_KEY, b"").decode() for field in schema}
     found = [_filter(one, types) for one in filters]
     return tuple(one for one in found if one is not None)
@@ -62,7 +62,7 @@ def _filter(one: d.Filter, types: dict[str, str]) -> Filter | None:
 
 
 def _text(value: Any, kind: str, *, equality: bool) -> str | None:
-    """The constant as SQL text, None when it would not mean the same."""
+    """The constant as SQL text; None when its meaning in SQL would differ."""
     base = kind.partition("(")[0]
     if base == "uuid":
         return str(value) if equality and _is_uuid(value) else None

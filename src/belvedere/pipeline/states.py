@@ -1,10 +1,10 @@
-"""What the rows of a view's tree add to its state, by whoever can add it up exactly.
+"""Additions of a view's rows to its state, by the fastest method that is exact.
 
 1. Spark's own aggregates (`pipeline.sums`): every group once, with its amounts.
 2. Arrow columns in the tasks (`pipeline.exact`): what each task adds to each key.
-3. Row by row in the tasks: where every row has to be looked at by itself.
+3. Row by row in the tasks: where each row must be evaluated separately.
 
-What tasks add has to be exchanged by key and added up once more.
+The additions of tasks (2 and 3) must be exchanged by key and summed once more.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ from belvedere.views.linear import Group
 
 
 class State(NamedTuple):
-    """`totals` where Spark has added up, else `added`: columns key and value. `how` says which, and
-    why."""
+    """`totals` where Spark's aggregates sum, else `added`: columns key and value. `how` says which,
+    and why, for EXPLAIN."""
 
     view: int
     totals: Totals | None
@@ -50,7 +50,8 @@ def state_of(
     *,
     weighted: bool = False,
 ) -> State:
-    """`weighted`: the last column of the rows is their weight, 1 or -1."""
+    """Plan the additions of a frame of rows to a view's state. `weighted`: the last column of the
+    rows is their weight, 1 or -1."""
     try:
         made = totals(lowering, frame, group, weighted=weighted)
         return State(view, made, None, "[spark] added up by Spark's aggregates")
@@ -68,7 +69,7 @@ def state_of(
 
 @dataclass(frozen=True, slots=True)
 class StateOf:
-    """In a task: rows of a view's tree as what they add to its state."""
+    """In a task: sums what rows of a view's tree add to its state, row by row."""
 
     view: int
     objects: tuple[bytes, ...]
@@ -106,7 +107,7 @@ class StateOf:
 
 @dataclass(frozen=True, slots=True)
 class Additions:
-    """In the task that owns these groups: Spark's totals as keys and values of the state."""
+    """In the task that owns these groups: encodes Spark's totals as keys and values of state."""
 
     objects: tuple[bytes, ...]
     encoder: Encoder

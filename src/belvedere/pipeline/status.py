@@ -1,4 +1,4 @@
-"""Status: where the log is, and how far views and writers have come."""
+"""Status of a store for the pipeline: position of the log, of its views and of stream writers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WRITERS = "SELECT writer, batch, rows FROM belvedere_pipeline.written ORDER BY 
 
 @dataclass(frozen=True, slots=True)
 class Status:
-    """`views` and `writers` are rows as in the system tables."""
+    """Status of a store; `views` and `writers` are rows of the system tables."""
 
     identity: Identity
     views: list[dict[str, Any]]

@@ -1,7 +1,7 @@
-"""An open store in another process, as the pipeline sees it: the verbs of its socket with types.
+"""Typed client of a store that another process has open: the verbs of its socket as methods.
 
-A `Store` is a directory and nothing else, so it pickles and may be used in any process on the
-machine: the driver, a planner, a task. Each call is a conversation of its own.
+A `Store` holds only a directory, so it pickles and may be used in any process on the machine: the
+driver, a planner, a task. Each call opens a connection of its own.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Filter = tuple[str, ...]
 
 
 class Relation(NamedTuple):
-    """What is read: a table or view by name, or the text of a query; `columns` when not all."""
+    """What to read: a table or view by name, or the text of a query; `columns` when not all."""
 
     kind: Kind
     name: str
@@ -42,7 +42,7 @@ class Relation(NamedTuple):
 
 
 class Description(NamedTuple):
-    """`key` are the columns of a table's primary key; `id` is 0 for a query."""
+    """Schema of what is read. `key`: the columns of a table's primary key; `id`: 0 for a query."""
 
     kind: str
     schema: pa.Schema
@@ -61,14 +61,15 @@ class Lease(NamedTuple):
 
 
 class Split(NamedTuple):
-    """A part of a relation: key ranges start <= key < end; none for what only a query finds."""
+    """A part of a relation: key ranges start <= key < end; none where only a query finds the
+    rows."""
 
     ranges: tuple[tuple[bytes, bytes], ...]
     filters: tuple[Filter, ...] = ()
 
 
 class Identity(NamedTuple):
-    """Which store, which life of it, and the stretch of the log it has."""
+    """The store, its incarnation, and the range of the log that it has."""
 
     store: str
     incarnation: str
@@ -77,7 +78,7 @@ class Identity(NamedTuple):
 
 
 class Followed(NamedTuple):
-    """Whose changes are read: of a table, a view, or the whole log."""
+    """The source of changes to read: a table, a view, or the complete log."""
 
     kind: Literal["table", "view", "log"]
     name: str
@@ -85,7 +86,7 @@ class Followed(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What a statement did. `rows` is None for one that gives none."""
+    """Result of a statement. `rows` is None for a statement without a result set."""
 
     tag: str
     affected: int
@@ -95,7 +96,7 @@ class Outcome(NamedTuple):
 
 
 class Written(NamedTuple):
-    """What became of a job's rows. `rejects` has row, sqlstate, reason; `repeated`: all of it was
+    """Result of a job's write. `rejects` has row, sqlstate, reason; `repeated`: the batch had been
     written before."""
 
     position: int
@@ -111,7 +112,7 @@ class Store:
 
     @classmethod
     def of(cls, url: str) -> Self:
-        """The store of a URL: a directory, as everywhere else."""
+        """The store of a URL, which must be a directory."""
         if "://" in url or url == ":memory:":
             raise Unsupported(
                 "pipeline over a store that has no directory",
@@ -120,7 +121,7 @@ class Store:
             )
         return cls(Path(url).resolve())
 
-    # -- the store as a whole -----------------------------------------------------------------
+    # -- the store ----------------------------------------------------------------------------
 
     def position(self) -> int:
         return int(self.ask("position"))
@@ -129,7 +130,7 @@ class Store:
         return Identity(**self.ask("identity"))
 
     def wait(self, position: int, seconds: int) -> int:
-        """Wait until the log is past `position`, `seconds` at most; returns where it is."""
+        """Wait until the log is past `position`, `seconds` at most; returns its position."""
         return int(self.ask("wait", position=position, seconds=seconds))
 
     # -- reading at a position ----------------------------------------------------------------
@@ -149,7 +150,8 @@ class Store:
     def splits(
         self, relation: Relation, lease: Lease, count: int, filters: Sequence[Filter] = ()
     ) -> list[Split]:
-        """Parts of about the same size, with every row that the filters leave, and maybe more."""
+        """Splits of about the same size; they have every row that the filters match, and may have
+        more."""
         arguments = {**relation.arguments(), **lease.arguments()}
         found = self.ask("splits", count=count, filters=list(filters), **arguments)
         parts = [tuple((low, high) for low, high in part) for part in found]
@@ -166,7 +168,7 @@ class Store:
     # -- the log ------------------------------------------------------------------------------
 
     def describe_changes(self, of: str) -> Followed:
-        """What the changes of a table, a view, or (`*`) the whole log look like."""
+        """The schema of the changes of a table, a view, or (`*`) the complete log."""
         found = self.ask("describe_changes", of=of)
         schema = pa.ipc.read_schema(pa.py_buffer(found["schema"]))
         return Followed(found["kind"], of, schema)
@@ -182,16 +184,17 @@ class Store:
         return self.fetch("changes", table=table, after=after, through=through)
 
     def view_changes(self, view: str, after: int, through: int) -> Iterator[pa.RecordBatch]:
-        """A view's own changes: position, weight, row. They are kept from the first asking on."""
+        """A view's own changes: position, weight, row. The store records them from the first
+        request on."""
         return self.fetch("view_changes", view=view, after=after, through=through)
 
     def view_position(self, view: str) -> int:
-        """Up to where a view's changes can be read."""
+        """The last position up to which a view's changes can be read."""
         return int(self.ask("view_position", view=view))
 
     def reach(self, after: int, rows: int, table: str | None = None) -> int:
-        """The last position up to which there are at most so many changes after `after`; always one
-        commit at least."""
+        """The last position with at most `rows` changes after `after`; always at least one commit
+        later."""
         return int(self.ask("reach", after=after, rows=rows, table=table))
 
     # -- writing ------------------------------------------------------------------------------
@@ -208,7 +211,8 @@ class Store:
         batches: Iterable[pa.RecordBatch],
         job: str | None = None,
     ) -> tuple[str, int]:
-        """Hand over rows that nobody sees yet; returns the name of the part and its size."""
+        """Send rows that stay invisible until `write`; returns the name of the part and its
+        number of rows."""
         named = {"table": table, "operation": operation, "columns": schema.names, "job": job}
         found = self.put("stage", schema, batches, **named)
         return found["part"], found["rows"]
@@ -218,8 +222,8 @@ class Store:
             self.ask("discard", parts=list(parts))
 
     def end_job(self, job: str, *, again: bool = False) -> None:
-        """Remove all that tasks of a job handed over, and refuse what comes late. `again`: the job
-        is a stream, whose next batch has the same name."""
+        """Remove all parts that tasks of a job staged, and refuse late ones. `again`: the job is a
+        stream, whose next batch has the same name."""
         self.ask("end_job", job=job, again=int(again))
 
     def write(
@@ -233,8 +237,8 @@ class Store:
         writer: str | None = None,
         batch: int | None = None,
     ) -> Written:
-        """Write all parts in one transaction; with a writer, each batch once. The job has then
-        ended, well or not."""
+        """Write all parts in one transaction; with a writer, each batch only once. This ends the
+        job, whether it succeeds or fails."""
         arguments = {
             "table": table,
             "operation": operation,
@@ -256,7 +260,7 @@ class Store:
     # -- statements ---------------------------------------------------------------------------
 
     def execute(self, sql: str, parameters: Iterable[Any] = ()) -> Outcome:
-        """Run statements, each committed by itself, and give the answer of the last."""
+        """Run statements, each in a transaction of its own; returns the result of the last."""
         with Conversation(self.directory) as conversation:
             value, rows = conversation.call(
                 Request("execute", {"sql": sql, "parameters": list(parameters)})
@@ -285,7 +289,7 @@ class Store:
 
 
 def relation_of(options: Mapping[str, str]) -> Relation:
-    """What the options of a reader name: exactly one of table, view and query."""
+    """The relation that the options of a reader name: exactly one of table, view and query."""
     given = [kind for kind in KINDS if kind in options]
     if len(given) != 1:
         raise InvalidInput(

@@ -1,14 +1,14 @@
-"""`spark.readStream.format("belvedere")`: the change log as a stream.
+"""`spark.readStream.format("belvedere")`: the stream reader of the change log.
 
-Options: `database`; `changes`, the name of a table or view, or `*` for the whole log; `position`,
-after which the stream begins when there is no checkpoint yet (by default where the log or view is
-then); `maxRowsPerTrigger`; `partitions`, into which a batch of many positions is cut.
+Options: `database`; `changes`, the name of a table or view, or `*` for all changes; `position`,
+after which the stream begins when there is no checkpoint yet (by default the position of the log or
+view at that time); `maxRowsPerTrigger`; `partitions`, the parts of a batch of many positions.
 
-An offset is (store, incarnation, position). A checkpoint of another store is refused, and one of a
-store that has lost its end since: its positions mean other changes now.
+An offset is (store, incarnation, position). A checkpoint of another store is refused, and so is one
+of an earlier incarnation: the store has lost its end since, and its positions mean other changes.
 
-The reader lives in one process for as long as the query runs; `read` runs in tasks, with what the
-partition carries.
+The reader lives in one process for as long as the query runs; `read` runs in tasks, with the
+contents of the partition only.
 """
 
 from __future__ import annotations
@@ -94,7 +94,7 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._target = self._reached(self._store.identity())
 
     def _reached(self, identity: Identity) -> int:
-        """Up to where there are changes now: a deferred view is behind the log."""
+        """The last position with changes to read now: a deferred view is behind the log."""
         if self._followed.kind == "view":
             return self._store.view_position(self._followed.name)
         return identity.position
@@ -113,14 +113,14 @@ class StreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         return map(for_spark, changes)
 
     def commit(self, end: dict[str, Any]) -> None:
-        """Nothing hangs on it: Spark tells of a batch only when it plans the next one."""
+        """Does nothing: Spark reports a batch as done only when it plans the next one."""
 
     def stop(self) -> None:
         """The reader holds nothing."""
 
 
 def stretches(after: int, through: int, count: int) -> list[Stretch]:
-    """A stretch of the log in so many parts at most; small ones are left whole."""
+    """Split a range of the log into at most `count` parts; a small range is not split."""
     size = max(POSITIONS_PER_PART_MIN, -(-(through - after) // count))
     return [Stretch(at, min(at + size, through)) for at in range(after, through, size)]
 
@@ -134,7 +134,7 @@ def _offset(identity: Identity, position: int) -> dict[str, Any]:
 
 
 def _position_of(offset: dict[str, Any], identity: Identity) -> int:
-    """The position of an offset, if it is one of this store."""
+    """The position of an offset, which must be one of this store and incarnation."""
     if offset.get("store") != identity.store:
         raise InvalidInput(
             "checkpoint belongs to another store",

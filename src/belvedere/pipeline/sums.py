@@ -1,4 +1,4 @@
-"""What rows add to a view's state, by Spark's own aggregates: each group once, with its amounts.
+"""Additions to a view's state computed by Spark's aggregates: each group once, with its amounts.
 
 The amounts of a linear aggregate (`views.linear`) are counts and exact sums, and Spark's are exact
 for integers and decimals:
@@ -8,8 +8,8 @@ for integers and decimals:
     groups    customer
     amounts   count(1), count(1), count(total), sum(total), 0       the last: how many NaN
 
-What Spark would add up differently (floats), and groups whose equal values may look different, are
-`NotNative`: our own operators do them inside the tasks.
+Floats, which Spark would sum in some order, and groups whose equal values may differ in
+representation raise `NotNative`: our own operators sum them inside the tasks.
 """
 
 from __future__ import annotations
@@ -41,15 +41,15 @@ from belvedere.views.linear import Group, Linear, scale_of
 
 MOMENTS = 4
 ROWS_DIGITS = 10
-"""Spark's sum of decimal(p, s) is decimal(p + 10, s): more rows than it can ever add."""
+"""Spark's sum of decimal(p, s) is decimal(p + 10, s): room for more rows than it can ever sum."""
 
 Columns = list[Typed]
 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """A Frame of the groups' columns and then the amounts: BIGINT, or a decimal whose units they
-    are. No two rows are of one group."""
+    """A frame of the groups' columns and then the amounts: BIGINT, or a decimal whose units they
+    are. Each group has one row."""
 
     frame: Frame
     groups: int
@@ -58,8 +58,8 @@ class Totals:
 def totals(
     lowering: Lowering, frame: Frame, group: Group | None, *, weighted: bool = False
 ) -> Totals:
-    """What the rows of a view's tree add. `weighted`: the last column says how often each row came,
-    1, or went, -1."""
+    """Sum what the rows of a view's tree add to its state. `weighted`: the last column is the row's
+    weight, 1 for an inserted and -1 for a deleted row."""
     if not lowering.native:
         raise NotNative("values beyond Spark's types")
     weight = frame.columns[-1].text if weighted else None
@@ -101,7 +101,7 @@ def _grouped(lowering: Lowering, frame: Frame, keys: Columns, amounts: Columns) 
 
 
 def _require_exact(call: e.AggregateCall, keep: Linear) -> None:
-    """Refused before anything is lowered for it."""
+    """Raise NotNative before anything is lowered for the call."""
     if keep.form == "count":
         return
     (argument,) = (one.type for one in call.arguments)
@@ -113,7 +113,7 @@ _NONE = Typed("CAST(0 AS bigint)", BIGINT)
 
 
 def _count(held: str, weight: str | None) -> Typed:
-    """How many rows a condition holds for."""
+    """The number of rows for which a condition holds."""
     if weight is not None:
         return Typed(f"coalesce(sum(CASE WHEN {held} THEN {weight} END), 0)", BIGINT)
     text = "count(1)" if held == "TRUE" else f"count(CASE WHEN {held} THEN 1 END)"
@@ -139,7 +139,7 @@ def _amounts(
 
 
 def require_scale(call: e.AggregateCall, carried: Typed) -> None:
-    """Units of the last digit must be those in which the view keeps the sum."""
+    """Require that the last digit has the unit in which the view stores the sum."""
     if carried.type.kind is Kind.NUMERIC and call.function.name != "count":
         if (carried.type.scale or 0) != scale_of(call.arguments[0]):
             raise NotNative("numbers of another scale")
@@ -181,7 +181,7 @@ def _total(wide: Typed, held: str, weight: str | None) -> Typed:
 
 @dataclass(frozen=True, slots=True)
 class Encoder:
-    """Totals as they are stored. Pickles; the catalog is made from `objects` in the task."""
+    """Encodes totals as stored state. Pickles; the caller decodes the catalog in the task."""
 
     view: int
     names: tuple[str, ...]
@@ -193,7 +193,7 @@ class Encoder:
         return cls(view, made.frame.names, made.frame.types, made.groups)
 
     def entries(self, catalog: Catalog, batch: pa.RecordBatch) -> tuple[list[bytes], list[bytes]]:
-        """Keys and values of the state."""
+        """Encode a batch of totals as keys and values of the view's state."""
         stored = compiled_view(catalog, self.view)
         amounts = [
             units(batch.column(name), one)

@@ -1,12 +1,12 @@
-"""Verify: recompute views in Spark and compare them, row for row, with what is stored.
+"""Verify job: recompute views in Spark and compare them, row for row, with the stored state.
 
-`build` gives, for every different row of the view, how often the definition gives it and how often
-the stored state has it. The definition is lowered to DataFrames over the base tables at the very
-position the stored state is at; the stored state is read by key range and turned into rows in the
-tasks. Nothing that maintains views takes part in the recomputation.
+`build` gives, for every distinct row of the view, how often the definition produces it and how
+often the stored state has it. The definition is lowered to DataFrames over the base tables at the
+position of the stored state; the stored state is read by key range and turned into rows in the
+tasks. The recomputation uses none of the code that maintains views.
 
-At another position than its own, a view is compared by its stored state less, or plus, what the log
-has in between (`pipeline.moved`).
+At another position than its own, a view is compared by its stored state minus, or plus, what the
+log between the two positions adds (`pipeline.moved`).
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ SAMPLES = 10
 
 @dataclass(frozen=True, slots=True)
 class Verified:
-    """`samples` are some of the rows that differ: the row, expected, found."""
+    """Result of one view. `samples` are some of the rows that differ: the row, expected, found."""
 
     view: str
     position: int
@@ -72,7 +72,7 @@ class Verified:
 
 
 class Inputs(NamedTuple):
-    """Everything that decides what a verification of one view sees."""
+    """Everything that determines the verification of one view."""
 
     spark: SparkSession
     store: Store
@@ -138,8 +138,8 @@ def find_view(catalog: Catalog, name: str) -> View:
 
 
 def _verified(inputs: Inputs) -> Verified:
-    """Once more without Spark's own types, should they not hold a value: only PostgreSQL's meaning
-    decides what is an error."""
+    """Verify a view. Should Spark's own types not hold a value, verify again without them: only
+    PostgreSQL's semantics decide what is an error."""
     try:
         return _compared(inputs)
     except (InvalidInput, Unsupported):
@@ -161,7 +161,8 @@ def _compared(inputs: Inputs) -> Verified:
 
 @contextmanager
 def _copied(inputs: Inputs) -> Iterator[Checkpoint | None]:
-    """A copy of the store, where what lies between two positions takes other rows to know."""
+    """A checkpoint, where the delta between the two positions depends on rows that did not
+    change; else None."""
     at, wanted = inputs.move
     if at == wanted or not needs_checkpoint(_between(inputs)):
         yield None
@@ -203,7 +204,7 @@ def _summed(name: str, at: int, rows: DataFrame, notes: tuple[str, ...]) -> Veri
 def build(
     inputs: Inputs, notes: list[str] | None = None, copy: Checkpoint | None = None
 ) -> DataFrame:
-    """Columns row, expected, found: every different row with how often it is in either."""
+    """Columns row, expected, found: every distinct row with how often each side has it."""
     catalog = decoded_catalog(inputs.objects)
     expected, lowering = recomputed(inputs, catalog)
     if notes is not None:
@@ -221,7 +222,7 @@ def build(
 
 
 def recomputed(inputs: Inputs, catalog: Catalog) -> tuple[Frame, Lowering]:
-    """The view's rows from its definition."""
+    """Compute the view's rows from its definition and the base tables."""
     frames = Frames(inputs.spark, ENVIRONMENT, digits=not inputs.native)
     tables = Tables(frames, inputs.store, inputs.tables, catalog, inputs.partitions)
     lowering = Lowering(frames, tables.leaf, inputs.native)

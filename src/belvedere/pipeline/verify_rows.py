@@ -1,7 +1,7 @@
-"""In the tasks of a verification: rows as text that is the same where the rows are equal.
+"""Task functions of a verification: rows as canonical text, the same for rows that are equal.
 
-Recomputed rows come as carried columns (`Texts`), stored ones as keys and values of the view's
-state, which its reading plan turns into rows (`RowsOf`).
+Recomputed rows arrive as carried columns (`Texts`), stored ones as keys and values of the view's
+state, which the view's reading plan turns into rows (`RowsOf`).
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ ROWS = "row string"
 
 
 def row_by_row(plan: n.Node) -> bool:
-    """Whether every stored row gives its rows of the view by itself."""
+    """Whether the plan maps every stored row to rows of the view independently of the others."""
     for item, _ in walk(plan, 0):
         if isinstance(item, n.Limit | n.SetOperation | n.Aggregate):
             return False
         if isinstance(item, n.Join) and not item.lateral:
-            return False  # rows side by side
+            return False  # it combines stored rows
     return True
 
 
 @dataclass(frozen=True, slots=True)
 class StoredState:
-    """In a task: keys and values of a part of a view's stored state."""
+    """In a task: reads keys and values of a part of a view's stored state."""
 
     store: Store
     lease: Lease
@@ -62,7 +62,7 @@ class StoredState:
 
 @dataclass(frozen=True, slots=True)
 class RowsOf:
-    """In a task: the view's rows from stored values, all at once, as text."""
+    """In a task: computes the view's rows, as text, from all stored values that it is given."""
 
     view: int
     objects: tuple[bytes, ...]
@@ -84,7 +84,7 @@ class RowsOf:
 
 @dataclass(frozen=True, slots=True)
 class ReadRows:
-    """In a task: the view's rows from a part of its stored state."""
+    """In a task: reads a part of a view's stored state and computes the view's rows from it."""
 
     read: StoredState
     rows: RowsOf
@@ -115,7 +115,7 @@ def _over(plan: n.Node, leaf: n.Node) -> n.Node:
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """In a task: carried rows as text that is the same where the rows are equal."""
+    """In a task: formats carried rows as text that is the same where the rows are equal."""
 
     types: tuple[SqlType, ...]
     names: tuple[str, ...]

@@ -1,8 +1,8 @@
-"""One walk of each table for many views: rows are added up in the task that reads them.
+"""One scan of each table for many views: the task that reads rows also sums them.
 
-For views that take the rows of their tables one by one (`pipeline.changed`): a backfill is the same
-as a stretch of the log in which every row came. Nothing but the sums leaves a task, and the rows of
-a table are read and decoded once, however many views take them.
+For views that use the rows of their tables one by one (`pipeline.changed`): their backfill equals a
+range of the log that inserts every row. Only sums leave a task, and the rows of a table are read
+and decoded once, however many views use them.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def table_sums(
 
 @dataclass(frozen=True, slots=True)
 class TableSums:
-    """In a task: what the rows of its key range add."""
+    """In a task: sums what the rows of its key range add to the views."""
 
     source: Source
     objects: tuple[bytes, ...]

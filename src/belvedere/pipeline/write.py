@@ -1,13 +1,13 @@
-"""`df.write.format("belvedere")` and `writeStream`: rows into a table.
+"""`df.write.format("belvedere")` and `writeStream`: the writers of rows into a table.
 
 Options: `database`, `table`; `operation`: append (the default), upsert or delete; `onError`: stop
-(the default) or reject, then with `rejects`, the file that tells which rows and why.
+(the default) or reject, then with `rejects`, the file for rejected rows and their reasons.
 
-Each task hands its rows to the owner of the store, which stages them; nobody can see them yet. The
-commit names all parts, and the owner writes them in one transaction. A job that fails before that
-leaves nothing, neither rows nor parts, whatever its tasks still do. A stream names itself (the id
-of the query, which a restart from its checkpoint keeps) and the number of the batch; the owner
-keeps the last one in the same transaction, so a batch that Spark plays again is not written again.
+Each task sends its rows to the owner of the store, which stages them, still invisible. The commit
+names all parts, and the owner writes them in one transaction. A job that fails before that leaves
+nothing, neither rows nor parts, whatever its tasks still do. A stream sends its name (the id of the
+query, which a restart from its checkpoint keeps) and the number of the batch; the owner stores the
+last number in the same transaction, so a batch that Spark replays is not written again.
 
 `write` runs in tasks, `commit` and `abort` in a process of the driver's machine; the writer is
 pickled to both.
@@ -37,7 +37,7 @@ QUERY_ID = "sql.streaming.queryId"
 
 @dataclass(frozen=True)
 class Target:
-    """Where a writer writes. Pickled to tasks."""
+    """The table that a writer writes to, and how. Pickled to tasks."""
 
     store: Store
     table: str
@@ -45,7 +45,7 @@ class Target:
     on_error: str
     columns: tuple[str, ...]
     job: str
-    """Names the parts of a batch job's tasks; those of a stream go by the query."""
+    """Names the parts of a batch job's tasks; the query id names those of a stream."""
     rejects: Path | None = None
 
     def tell(self, written: Written, *, more: bool) -> None:
@@ -87,7 +87,8 @@ class BatchWriter(DataSourceArrowWriter):
 
 
 class StreamWriter(DataSourceStreamArrowWriter):
-    """Spark makes another one for each commit: it knows the query by what tasks say of it."""
+    """Writes the batches of a stream. Spark constructs a new writer for each commit, so the query
+    id is taken from the messages of the tasks."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -174,5 +175,5 @@ def _job(query: str) -> str:
 
 
 def _parts(messages: Sequence[WriterCommitMessage | None]) -> list[str]:
-    """The parts that tasks have told of; a failed task told of none."""
+    """The parts that tasks reported; a failed task reported none."""
     return [one.part for one in messages if isinstance(one, Staged) and one.part]

@@ -1,1 +1,1 @@
-"""How another process reaches a store that is open: frames and the client. The server is a door."""
+"""Access to a store that another process has open: frames and the client. The server is a door."""

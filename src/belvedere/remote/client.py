@@ -1,4 +1,4 @@
-"""Asking the process that has a store open."""
+"""Client of the owner: the process that has a store open."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ TIMEOUT_S = 3600.0
 
 
 def is_reachable(directory: Path) -> bool:
-    """Whether some process answers for this store."""
+    """Whether some process has this store open and accepts connections."""
     connection = _connected(directory) if (directory / SOCKET_FILE).is_socket() else None
     if connection is None:
         return False
@@ -38,14 +38,15 @@ def is_reachable(directory: Path) -> bool:
 
 
 def ask(directory: Path, request: Request, timeout_s: float = TIMEOUT_S) -> Any:
-    """The owner's answer; its failure comes back as the error it was."""
+    """Send one request on a connection of its own; returns the owner's answer or raises its
+    error."""
     with Conversation(directory, timeout_s) as conversation:
         return conversation.ask(request)
 
 
 class Conversation:
-    """One connection to the owner. What the owner keeps for it (a transaction of `execute`) ends
-    with it."""
+    """One connection to the owner. State that the owner has for it (a transaction of `execute`)
+    ends with it."""
 
     def __init__(self, directory: Path, timeout_s: float = TIMEOUT_S) -> None:
         connection = _connected(directory)
@@ -66,7 +67,7 @@ class Conversation:
 
     def fetch(self, request: Request) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
         """The answer of a verb that streams; the batches must be read to the end, where a failure
-        of the owner shows."""
+        of the owner is raised."""
         _, rows = self.call(request)
         if rows is None:
             raise Unavailable("the owner sent no rows", sqlstate="08P01")
@@ -75,7 +76,7 @@ class Conversation:
     def call(
         self, request: Request
     ) -> tuple[Any, tuple[pa.Schema, Iterator[pa.RecordBatch]] | None]:
-        """The answer of a verb that may stream: its value, and the rows when there are any."""
+        """The answer of a verb that may stream: its value, and the rows or None."""
         from belvedere.remote.streams import receive_batches  # heavy
 
         with _lost_owner():
@@ -87,7 +88,7 @@ class Conversation:
         return reply.value, (schema, self._downloaded(batches))
 
     def put(self, request: Request, schema: pa.Schema, batches: Iterable[pa.RecordBatch]) -> Any:
-        """Send rows along with the request."""
+        """Send a request with rows; returns the owner's answer."""
         from belvedere.remote.streams import send_batches  # heavy
 
         with _lost_owner():

@@ -1,4 +1,4 @@
-"""Messages between a client and the owner of an open store, on a Unix socket in its directory.
+"""Wire format between a client and the owner of an open store, on a Unix socket in its directory.
 
 A frame is a u32 length (big-endian) and that many bytes. A conversation is
 
@@ -7,8 +7,8 @@ A frame is a u32 length (big-endian) and that many bytes. A conversation is
     reply      {value | failure, download}                     one frame of msgpack
     download   data frames, an empty frame, a last reply       only when the reply says so
 
-Data frames are pieces of an Arrow IPC stream (`remote.streams`). A length over the limit ends the
-conversation before anything is allocated; nothing that arrives is ever executed, only looked up.
+Data frames are chunks of an Arrow IPC stream (`remote.streams`). A length over the limit ends the
+conversation before anything is allocated; received names are never executed, only looked up.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def failure_of(error: Error) -> Failure:
 
 
 def error_of(failure: Failure) -> Error:
-    """The error the owner met, to be raised here."""
+    """The error that the owner reported, to be raised in the client."""
     kind = _KINDS.get(failure.kind, Unavailable)
     return kind(
         failure.message,
@@ -98,7 +98,7 @@ def send(connection: socket.socket, message: Request | Reply) -> None:
 
 
 def receive(connection: socket.socket) -> bytes | None:
-    """The bytes of the next message; None when the other side has closed between frames."""
+    """The bytes of the next message; None when the peer has closed between frames."""
     data = receive_data(connection, FRAME_BYTES_MAX)
     return None if data is None else bytes(data)
 
@@ -138,8 +138,8 @@ def _exactly(connection: socket.socket, count: int) -> bytearray | None:
 
 @contextmanager
 def socket_address(directory: Path) -> Iterator[str]:
-    """A short name for the socket in `directory`: socket names have a limit, directories have
-    not."""
+    """A short path to the socket in `directory`: the length of socket paths is limited, that of
+    directories is not."""
     descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY)
     try:
         yield f"/proc/self/fd/{descriptor}/{SOCKET_FILE}"

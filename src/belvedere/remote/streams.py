@@ -1,8 +1,8 @@
-"""Arrow batches over a connection, as pieces of an IPC stream in bounded data frames.
+"""Arrow batches over a connection, as chunks of an IPC stream in bounded data frames.
 
-A reader never allocates more for one read than `READ_BYTES_MAX`, whatever the metadata that came
-over the wire asks for, and every batch is checked before anybody uses it: what a peer sends in
-full, what the owner sends for its shape.
+A reader never allocates more for one read than `READ_BYTES_MAX`, whatever the received metadata
+asks for, and every batch is validated before use: completely when a client sent it, by its offsets
+and lengths when the owner sent it.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ def write_batches(sink: FrameSink, schema: pa.Schema, batches: Iterable[pa.Recor
 
 
 def receive_batches(connection: socket.socket) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """The schema, and the batches as they come. The iterator ends after the empty frame."""
+    """The schema, and the batches as they arrive. The iterator ends after the empty frame."""
     return read_batches(FrameSource(connection), full=False)
 
 
 def read_batches(source: FrameSource, *, full: bool) -> tuple[pa.Schema, Iterator[pa.RecordBatch]]:
-    """`full` looks into every value; without, only that all offsets and lengths fit."""
+    """Read and validate batches: every value with `full`, else only offsets and lengths."""
     try:
         reader = pa.ipc.open_stream(pa.PythonFile(source, mode="r"))
     except (pa.ArrowException, OSError) as error:
@@ -103,7 +103,7 @@ class FrameSink:
         send_data(self._connection, b"")
 
     def close(self) -> None:
-        """Called by Arrow; the connection lives on."""
+        """Called by Arrow; the connection stays open."""
 
 
 class FrameSource:
@@ -132,7 +132,7 @@ class FrameSource:
         return b"".join(pieces)
 
     def drain(self) -> None:
-        """Skip to the end of the stream, so that the conversation can go on."""
+        """Skip to the end of the stream, so that the connection stays usable."""
         while self._next():
             pass
 
@@ -151,4 +151,4 @@ class FrameSource:
         return not self.ended
 
     def close(self) -> None:
-        """Called by Arrow; the connection lives on."""
+        """Called by Arrow; the connection stays open."""

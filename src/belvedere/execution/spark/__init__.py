@@ -1,1 +1,1 @@
-"""Plans as Spark DataFrames: native where Spark answers as PostgreSQL, in Python where not."""
+"""Lowering of plans to Spark: native where Spark answers as PostgreSQL does, else in Python."""

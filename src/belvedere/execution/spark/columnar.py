@@ -1,12 +1,12 @@
-"""Expressions over whole Arrow columns, by Arrow's own kernels where they are exact.
+"""Compilation of expressions to Arrow kernels, where these are exact: one call for a batch.
 
-A task that has rows in Arrow columns would pay about half a microsecond for every row and operator
-in the Python form. What Arrow answers exactly as PostgreSQL does is done for a whole batch at once:
-integers, NUMERIC(p, s) while 38 digits hold it, text, dates and times, logic, CASE, COALESCE, IN.
+The Python form of an expression costs a task about half a microsecond for every row and operator.
+What Arrow answers exactly as PostgreSQL does is computed for a complete batch at once: integers,
+NUMERIC(p, s) up to 38 digits, text, dates and times, logic, CASE, COALESCE, IN.
 
-A kernel sees all rows, also those that a CASE or AND would have left out, and its errors are not
-PostgreSQL's. So a kernel that fails (overflow, division by zero, a NaN to compare) fails for the
-batch only: `Unfit`, and the Python form then says, row by row, what the answer or the error is.
+A kernel sees all rows, also those that a CASE or AND would have excluded, and its errors are not
+PostgreSQL's. So a kernel that fails (overflow, division by zero, a NaN to compare) raises `Unfit`
+for this batch, and the Python form then gives, row by row, the value or the error.
 """
 
 from __future__ import annotations
@@ -48,11 +48,12 @@ Evaluated = Callable[[Sequence[Datum]], Datum]
 
 
 class Unfit(Exception):
-    """These rows are for the Python form. Never leaves `execution.spark`."""
+    """A kernel failed: the Python form must evaluate this batch. Never leaves `execution.spark`."""
 
 
 class Made(NamedTuple):
-    """How a column is made of the row's columns, and the type whose carrier it has."""
+    """A compiled expression: its function over the input columns, and the type whose carrier the
+    result has."""
 
     of: Evaluated
     type: SqlType
@@ -60,14 +61,14 @@ class Made(NamedTuple):
 
 
 Whole = Callable[[Sequence[pa.Array], int], pa.Array]
-"""From columns and their number of rows to one more column."""
+"""From input columns and their number of rows to the column of an expression."""
 
 
 def columnar(
     expression: e.Expression, types: Sequence[SqlType], evaluate: Evaluate, result: SqlType
 ) -> Whole:
-    """The expression over columns of these types, as a column of the result's carrier. NotNative,
-    with the reason, when a part of it has no kernel."""
+    """Compile the expression over columns of these types to a column of the result's carrier.
+    NotNative, with the reason, when a part of it has no kernel."""
     made = _Columns(types, evaluate).made(expression)
     wanted = arrow_carrier(result)
     if arrow_carrier(made.type) != wanted and not (is_decimal(made.type) and is_decimal(result)):
@@ -120,7 +121,7 @@ class _Columns(NamedTuple):
             else:
                 value = self.evaluate(expression)
             carried, sql_type = carried_constant(value, expression.type)
-        except Error as error:  # it belongs to the rows for which it is evaluated
+        except Error as error:  # raised only for rows that evaluate it
             raise NotNative("a constant that fails") from error
         scalar = pa.scalar(carried, arrow_carrier(sql_type))
         return Made(lambda _: scalar, sql_type, value is None)
@@ -144,7 +145,7 @@ class _Columns(NamedTuple):
         return Made(lambda columns: reduce(kernel, [of(columns) for of in inner]), BOOLEAN)
 
     def meeting(self, expressions: Sequence[e.Expression]) -> tuple[list[Evaluated], SqlType]:
-        """Values that become one column, and its type."""
+        """Compile values that become one column, cast to its type; and that type."""
         given = [self.made(one) for one in expressions]
         sql_type = one_type([Typed("", one.type, one.null) for one in given])
         wanted = arrow_carrier(sql_type)
@@ -241,7 +242,7 @@ _SIGN = {"-": pc.negate_checked, "+": lambda one: one, "abs": pc.abs_checked, "@
 
 
 def _kernel(name: str, types: tuple[SqlType, ...], result: SqlType) -> Kernel | None:
-    """What `scalar_form` allows, in Arrow; None when Arrow has nothing for it."""
+    """The Arrow kernel of a function that `scalar_form` allows; None when Arrow has none."""
     if name == "cast":
         return _cast_kernel(types[0], result)
     if name in COMPARISONS:
@@ -263,7 +264,7 @@ def _kernel(name: str, types: tuple[SqlType, ...], result: SqlType) -> Kernel | 
 
 
 def _integers(name: str, wanted: pa.DataType) -> Kernel | None:
-    """Both in the type of the result, in which it may overflow as in PostgreSQL."""
+    """The kernel over operands cast to the result's type, which overflows as in PostgreSQL."""
     kernel = _INTEGERS.get(name)
     if kernel is None:
         return None
@@ -271,7 +272,7 @@ def _integers(name: str, wanted: pa.DataType) -> Kernel | None:
 
 
 def _modulo(one: Datum, other: Datum) -> Datum:
-    """With the sign of the dividend, as the quotient is cut off."""
+    """The remainder with the sign of the dividend, as the quotient is truncated."""
     quotient = pc.divide_checked(one, other)
     return pc.subtract_checked(one, pc.multiply_checked(quotient, other))
 
@@ -303,7 +304,7 @@ def _comparison(name: str, types: tuple[SqlType, SqlType]) -> Kernel:
 
 
 def _number(value: Datum) -> Datum:
-    """NaN is equal to itself, and larger than all else: not so in Arrow."""
+    """Refuse NaN: in PostgreSQL it is equal to itself and larger than all else, in Arrow not."""
     unlike = pc.is_nan(value)
     if (unlike if isinstance(unlike, pa.Scalar) else pc.any(unlike)).as_py():
         raise Unfit

@@ -1,8 +1,8 @@
-"""Expressions to Spark SQL text, each with the type whose carrier it has.
+"""Lowering of expressions to Spark SQL text, each with the type whose carrier it has.
 
-An expression is native as a whole or not at all: Spark evaluates a Python function inside a CASE or
-AND for every row, also for those the condition leaves out, and what fails there must not fail. What
-is not native is computed beside, by our own Python operators, and enters as a column.
+An expression is native completely or not at all: Spark evaluates a Python function inside a CASE or
+AND for every row, also for those that the condition excludes, where an error must not be raised. An
+expression that is not native is computed by our own Python operators and becomes a column.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ def lower(scope: Scope, expression: e.Expression) -> Typed:
 
 
 def _folded(scope: Scope, expression: e.Expression) -> Typed:
-    """An error belongs to the rows for which it is evaluated."""
+    """Evaluate a constant expression. One that fails is not native: its error is raised only for
+    rows that evaluate it."""
     try:
         return constant(scope.evaluate(expression), expression.type)
     except Error as error:
@@ -92,8 +93,8 @@ def _case(scope: Scope, expression: e.Case) -> Typed:
 
 
 def one_type(values: Sequence[Typed]) -> SqlType:
-    """The type of values that meet. NUMERIC ones keep their own scales in PostgreSQL, so they may
-    only meet in a decimal when the scales are the same."""
+    """The common type of values that become one column. NUMERIC values keep their own scales in
+    PostgreSQL, so a decimal can hold them only when the scales are the same."""
     known = [value.type for value in values if not value.null] or [values[0].type]
     if len({(one.kind, one.scale or 0, one.precision is None) for one in known}) > 1:
         raise NotNative("values of different types or scales meet")

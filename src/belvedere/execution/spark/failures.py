@@ -1,4 +1,4 @@
-"""What a failed Spark job means to the one who asked."""
+"""Translation of Spark's failures into the engine's errors."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from pyspark.errors import PySparkException
 from belvedere.errors import Corruption, Error, InvalidInput, Unavailable, Unsupported
 
 FAILURES = (PySparkException, Py4JError)
-"""What a job ends with: Spark's own error, or (inside a broadcast) that of the bridge to it."""
+"""The exceptions of a failed job: Spark's own, or (inside a broadcast) that of the Java bridge."""
 
 _OURS = re.compile(r"\[belvedere ([0-9A-Z]{5})\] ([^\n]*)")
 _NOT_NOW = ("08", "53", "55", "57", "58")
-"""Classes of SQLSTATE that say that the store, and not the data, is the matter."""
+"""SQLSTATE classes of failures of the store, not of the data."""
 _DATA = re.compile(r"SQLSTATE: (22[0-9A-Z]{3})")
 
 
 def cause(error: Exception) -> str:
-    """The one line of a long text that says what the matter is."""
+    """The line of a long error text that names the cause."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     said = [line for line in lines if "Error" in line or "Exception" in line]
     told = [line for line in said if not line.startswith(("at ", "py4j", "Py4J"))]
@@ -27,12 +27,13 @@ def cause(error: Exception) -> str:
 
 
 def is_ours(error: Exception) -> bool:
-    """Whether a task raised an error of ours."""
+    """Whether a task raised an error of the engine."""
     return _OURS.search(str(error)) is not None
 
 
 def meaning_of(error: Exception) -> Error:
-    """The error of ours that a task raised, Spark's own about a value, or that the job failed."""
+    """The engine's error for a failed job: the one that a task raised, InvalidInput for Spark's
+    error about a value, else Unavailable."""
     text = str(error)
     found = _OURS.search(text)
     if found is not None:

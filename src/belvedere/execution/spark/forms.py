@@ -1,9 +1,9 @@
-"""Functions that Spark answers exactly as PostgreSQL does, as templates in Spark SQL.
+"""Native forms of functions that Spark evaluates exactly as PostgreSQL does: Spark SQL templates.
 
 A form is listed only when it is exact for every value of its types: with ANSI mode on, integers
 overflow into errors, decimals are bounded by what their types allow, text is ordered by its bytes.
 Everything else (division of NUMERIC, floats, patterns, upper and lower, arithmetic of dates) is
-evaluated by the Python form of the registry: there is no form here that is nearly right.
+evaluated by the Python form of the registry: no form here is approximate.
 """
 
 from __future__ import annotations
@@ -79,7 +79,8 @@ _TEXTS = {
 
 
 def _chosen(name: str, types: Types) -> Form | None:
-    """One of several values of one type, which has one order and one look for equal ones."""
+    """The form of a choice between values of one type, whose equal values have one
+    representation."""
     same = len(set(types)) == 1 and len(types) > 1 and is_native(types[0])
     arguments = ", ".join(f"{{{at}}}" for at in range(len(types)))
     return (f"{name}({arguments})", types[0]) if same else None
@@ -186,7 +187,7 @@ def _cast(source: SqlType, target: SqlType) -> Form | None:
 
 
 _SPELLED = (*INTEGERS, Kind.BOOLEAN, Kind.DATE)
-"""Kinds that Spark spells as PostgreSQL does."""
+"""Kinds that Spark casts to text as PostgreSQL does."""
 
 _CASTS = frozenset(
     {
@@ -204,7 +205,7 @@ def _cast_decimal(source: SqlType, target: SqlType) -> Form | None:
         return "{0}", source
     if is_decimal(target) or target.kind is Kind.DOUBLE:
         return f"CAST({{0}} AS {carrier(target)})", target
-    if target.kind in INTEGERS:  # it rounds, where Spark would cut off
+    if target.kind in INTEGERS:  # PostgreSQL rounds, where Spark would truncate
         rounded = "round({0}, 0)" if source.scale else "{0}"
         return f"CAST({rounded} AS {carrier(target)})", target
     return None
@@ -241,7 +242,7 @@ def _sum(one: SqlType, result: SqlType) -> Form | None:
     if one.kind in (Kind.SMALLINT, Kind.INTEGER):
         return "sum({0})", result
     if one.kind is Kind.BIGINT:
-        # Spark's sum of decimal(p, s) is decimal(p + 10, s): more rows than it can ever add.
+        # Spark's sum of decimal(p, s) is decimal(p + 10, s): room for more rows than it can sum.
         return "sum(CAST({0} AS decimal(19,0)))", numeric(29, 0)
     if is_decimal(one) and (one.precision or 0) + 10 <= DECIMAL_DIGITS_MAX:
         return "sum({0})", numeric((one.precision or 0) + 10, one.scale or 0)

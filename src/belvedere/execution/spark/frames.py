@@ -1,7 +1,7 @@
-"""DataFrames of carried columns, and how rows of several inputs reach one task.
+"""DataFrames of carried columns, and exchanges that bring rows of several inputs into one task.
 
-Every Frame has column names of its own (n7_0, n7_1, ..), so that any two can be joined and text can
-name any column without saying of which side.
+Every frame has column names of its own (n7_0, n7_1, ..), so that any two can be joined and SQL text
+can name any column without a qualifier.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ Types = tuple[SqlType, ...]
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """`types` are what the columns hold: a NUMERIC has bounds exactly where its column is a
-    decimal."""
+    """A DataFrame with the SQL types of its columns: a NUMERIC has bounds exactly where its column
+    is a decimal."""
 
     data: DataFrame
     names: tuple[str, ...]
@@ -57,7 +57,7 @@ def schema_of(names: Sequence[str], types: Types) -> str:
 
 @dataclass(slots=True)
 class Frames:
-    """Makes Frames in one Spark session. With `digits`, every NUMERIC is carried as digits."""
+    """Builds frames in one Spark session. With `digits`, every NUMERIC is carried as digits."""
 
     spark: SparkSession
     environment: Environment
@@ -69,7 +69,7 @@ class Frames:
         return tuple(f"n{number}_{i}" for i in range(count))
 
     def carried(self, types: Types) -> Types:
-        """What columns of these types will hold."""
+        """The types that columns of these types are carried as."""
         if not self.digits:
             return types
         return tuple(DIGITS if one.kind is Kind.NUMERIC else one for one in types)
@@ -85,7 +85,7 @@ class Frames:
         return Frame(whole, names, tuple(one.type for one in columns))
 
     def local(self, rows: list[Row], types: Types) -> Frame:
-        """A few rows of the driver."""
+        """A frame of a few rows that the driver has."""
         types, names = self.carried(types), self.names(len(types))
         schema = pa.schema([(name, arrow_carrier(one)) for name, one in zip(names, types)])
         if not types:
@@ -114,13 +114,14 @@ class Frames:
         return union.repartition(f.col(KEY)), sides
 
     def in_place(self, frame: Frame) -> tuple[DataFrame, tuple[Side, ...]]:
-        """For operators that make rows of each row by itself."""
+        """Tag rows without an exchange, for operators that make rows of each row separately."""
         return self._tagged([frame], [frame.data.withColumn(KEY, f.lit(0).cast("bigint"))])
 
     def _native_keys(
         self, frames: Sequence[Frame], keys: Sequence[tuple[e.Expression, ...]]
     ) -> list[DataFrame] | None:
-        """Keys that are columns, of types whose equal values are the same in Spark too."""
+        """Add Spark's hash of the keys; None unless all keys are columns of native types, the same
+        for all frames."""
         found: list[DataFrame] = []
         kinds: set[Types] = set()
         for frame, some in zip(frames, keys):
@@ -143,7 +144,8 @@ class Frames:
     def _tagged(
         self, frames: Sequence[Frame], keyed: Sequence[DataFrame]
     ) -> tuple[DataFrame, tuple[Side, ...]]:
-        """One DataFrame of all: the side, the key, and for each side a column of its rows."""
+        """One DataFrame of all inputs: the number of the input, the key, and for each input a
+        struct column of its rows."""
         parts, sides = [], []
         for number, (frame, data) in enumerate(zip(frames, keyed)):
             column, columns = f"s{number}", [f.lit(number).alias(TAG), f.col(KEY)]

@@ -1,16 +1,16 @@
-"""Plans to Spark DataFrames: every node over the DataFrames of its inputs.
+"""Lowering of plans to Spark DataFrames: every node over the DataFrames of its inputs.
 
 What Spark answers exactly as PostgreSQL does is native: expressions as Spark SQL, joins, groups
 and sets by Spark's own operators. The rest runs by our Python operators inside the tasks:
 
-- an expression without a form becomes a column computed by `mapInArrow`;
+- an expression without a native form becomes a column computed by `mapInArrow`;
 - an operator without one gets its inputs exchanged by its key (group, partition, join key), so
   that one task has all rows of a key, and runs over them there;
-- what has no key at all (LIMIT, a correlated sub-query) is gathered into one task.
+- an operator without a key (LIMIT, a correlated sub-query) gets all rows in one task.
 
 `report` says which is which; in Spark's EXPLAIN the Python parts are the MapInArrow nodes. Rows of
-a DataFrame have no order, so a Sort orders only what stands right above it; ties are broken by all
-columns, as views break them, so that the same rows always give the same result.
+a DataFrame have no order, so a Sort affects only the node directly above it; ties are broken by all
+columns, as in views, so that the same rows always give the same result.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from belvedere.plan.looks import total_keys
 from belvedere.types import Kind, SqlType
 
 Leaf = Callable[[n.Scan], Frame]
-"""The rows of a Scan, laid out as its fields; its filter is applied here."""
+"""Reads the rows of a Scan, with columns as its fields; the lowering applies the Scan's filter."""
 
 _SPARK_JOIN = {
     n.JoinKind.INNER: "inner",
@@ -53,8 +53,8 @@ _SPARK_JOIN = {
 
 @dataclass(slots=True)
 class Report:
-    """What is not Spark's own, and why: for EXPLAIN. `ways` has it by the identity of the nodes of
-    `plan`, the plan as it was lowered: nothing for one that is Spark's own."""
+    """The parts of a plan that run in Python, and why: for EXPLAIN. `ways` has the notes by the
+    `id()` of the nodes of `plan`, the plan as lowered: an empty list for a native node."""
 
     python: list[str] = field(default_factory=list)
     plan: n.Node | None = None
@@ -70,8 +70,8 @@ class Report:
 
 @dataclass(slots=True)
 class Lowering:
-    """One plan in the making. Without `native`, every expression runs in Python: for values that
-    Spark's own types cannot hold."""
+    """Lowers one plan. Without `native`, every expression runs in Python: for values that Spark's
+    own types cannot hold."""
 
     frames: Frames
     leaf: Leaf
@@ -81,7 +81,7 @@ class Lowering:
     _nodes: list[n.Node] = field(default_factory=list)
 
     def rows(self, plan: n.Node) -> Frame:
-        """The plan's rows, as a bag, with columns in the order of its fields."""
+        """Lower a plan: its rows, as a bag, with columns in the order of its fields."""
         self.report.plan = determined(plan)
         return self.frame(self.report.plan)
 
@@ -94,7 +94,7 @@ class Lowering:
             self._nodes.pop()
 
     def note(self, where: str, reason: str) -> None:
-        """Of the node in hand."""
+        """Note a reason for the node that is being lowered."""
         self.report.note(where, reason, self._nodes[-1] if self._nodes else None)
 
     def lowered_node(self, node: n.Node) -> Frame:
@@ -167,8 +167,8 @@ class Lowering:
     def columns(
         self, frame: Frame, expressions: Sequence[e.Expression]
     ) -> tuple[Frame, list[Typed]]:
-        """The expressions as columns of a frame, which has more of them when some had to be
-        computed in Python."""
+        """Lower expressions over a frame. The frame that is returned has additional columns for
+        those that are computed in Python."""
         found: list[Typed | None] = [self.lowered(frame, one) for one in expressions]
         missing = tuple(one for one, text in zip(expressions, found) if text is None)
         if not missing:
@@ -196,7 +196,7 @@ class Lowering:
             return None
 
     def in_task(self, frame: Frame, expression: e.Expression) -> str:
-        """How a task evaluates what is not Spark's own."""
+        """How a task evaluates an expression that is not native, as text for the report."""
         (result,) = self.frames.carried((expression.type,))
         step = Computed(
             (expression,), frame.types, frame.names, (), (result,), self.frames.environment
@@ -293,8 +293,8 @@ class Lowering:
         return joined if later is None else self.filtered(joined, later)
 
     def sides_of(self, node: n.Join) -> tuple[Frame, Frame, tuple[int, int], list[str]]:
-        """Both sides of a join with the columns of its keys behind their own, how many are their
-        own, and the conditions of the keys."""
+        """Both sides of a join with the columns of the keys after their own, the number of their
+        own columns, and the conditions of the keys."""
         left, right = (self.frames.fresh(self.frame(one)) for one in (node.left, node.right))
         widths = len(left.names), len(right.names)
         left, left_keys = self.columns(left, [key.left for key in node.keys])
@@ -307,7 +307,8 @@ class Lowering:
         return left, right, widths, parts
 
     def lateral(self, node: n.Join) -> Frame:
-        """What makes rows of each left row by itself needs no exchange."""
+        """Lower a lateral join; one that makes rows of each left row separately needs no
+        exchange."""
         if any(isinstance(one, n.Scan | n.CteScan) for one in transform.walk(node.right)):
             return self.gather(node, "a lateral join of tables")
         if node.kind not in (n.JoinKind.INNER, n.JoinKind.LEFT):
@@ -334,7 +335,7 @@ class Lowering:
         return self.operated(transform.with_inputs(node, leaves), data, sides)
 
     def aligned(self, left: Frame, right: Frame) -> tuple[Frame, Frame]:
-        """Both with the same carriers: decimals of different bounds meet as digits."""
+        """Cast both to common carriers: decimals of different bounds become digits."""
         types = tuple(_meeting(one, other) for one, other in zip(left.types, right.types))
         return self.recast(left, types), self.recast(right, types)
 
@@ -350,7 +351,8 @@ class Lowering:
     # -- in Python ----------------------------------------------------------------------------
 
     def keyed(self, node: n.Node, keys: tuple[e.Expression, ...], reason: str) -> Frame:
-        """An operator of one input, over the rows of each key; without keys, over all rows."""
+        """Run an operator of one input in Python, over the rows of each key; without keys, over all
+        rows."""
         self.note(type(node).__name__.lower(), reason)
         absorbed, below = _absorbed(node)
         frame = self.frame(below)
@@ -361,7 +363,7 @@ class Lowering:
         return self.operated(absorbed, data, sides, whole=True)
 
     def gather(self, node: n.Node, reason: str) -> Frame:
-        """The whole part of the plan in one task, over all rows of its tables."""
+        """Run this subtree of the plan in one task, over all rows of its tables."""
         self.note(f"{type(node).__name__.lower()} in one task", reason)
         found: list[Frame] = []
 
@@ -393,7 +395,7 @@ class Lowering:
 
 
 _NATIVE_AGGREGATES = frozenset({"sum", "min", "max"})
-"""Whether these are native depends on the bounds of what they are given."""
+"""Whether these are native depends on the bounds of their arguments."""
 
 
 def _aggregate_text(call: e.AggregateCall, columns: Iterator[Typed]) -> Typed:
@@ -428,7 +430,7 @@ def all_columns(types: Sequence[SqlType]) -> tuple[e.Expression, ...]:
 
 
 def _absorbed(node: n.Node) -> tuple[n.Node, n.Node]:
-    """The operator with the order right below it, over a leaf; and what stands below that."""
+    """The operator over a leaf, together with a Sort directly below it; and the node below them."""
     (below,) = transform.inputs(node)
     if isinstance(below, n.Sort) or (
         isinstance(node, n.Limit) and isinstance(below, n.Project | n.Filter)
@@ -439,7 +441,7 @@ def _absorbed(node: n.Node) -> tuple[n.Node, n.Node]:
 
 
 def determined(node: n.Node) -> n.Node:
-    """The plan with every order total, so that the same rows always give the same result."""
+    """Make every order of the plan total, so that the same rows always give the same result."""
 
     def expression(one: e.Expression) -> e.Expression:
         return transform.with_subplan(transform.rebuild(one, expression), determined)
@@ -461,5 +463,6 @@ def determined(node: n.Node) -> n.Node:
 
 
 def _ordered(node: n.Node) -> n.Sort:
-    """So that of equal rows that look different it is always the same one that is shown."""
+    """Sort by all columns: of equal rows with different representations, always the same one
+    is chosen."""
     return n.Sort(node, total_keys(node.fields))

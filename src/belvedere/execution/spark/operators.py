@@ -1,12 +1,13 @@
-"""Our own operators inside Spark's tasks: what Spark has no exact form for.
+"""Python operators inside Spark's tasks, for plans and expressions without an exact native form.
 
 Each is a function for `mapInArrow`: Arrow batches of carried columns in and out. It lives in a
-Python worker of a task. What must pickle is the plan (frozen nodes and the Python forms of their
-functions) and the types; the compiled closures are made in the worker, once per task.
+Python worker of a task. The plan (frozen nodes and the Python forms of their functions) and the
+types must pickle; the worker compiles the closures, once per task.
 
-    computed      columns by expressions over single rows; the other columns pass untouched. Over
-                  whole Arrow columns where that is exact (`execution.spark.columnar`)
-    operator      a plan over the rows of one partition, whose leaves are `Changes`
+    ComputeTask   columns by expressions over single rows; the other columns pass unchanged. By
+                  Arrow kernels where these are exact (`execution.spark.columnar`)
+    OperatorTask  a plan over the rows of one partition, whose leaves are `Changes`
+    KeyHashTask   a hash of key expressions, by which rows are exchanged
 """
 
 from __future__ import annotations
@@ -39,19 +40,19 @@ Types = tuple[SqlType, ...]
 ROWS_PER_BATCH = 10_000
 TAG, KEY = "belvedere_side", "belvedere_key"
 NOTHING = "nothing"
-"""The column of rows that have none."""
+"""The column of frames that have no columns."""
 
 
 class Failed(Exception):
-    """An error of ours on its way out of a task: Spark carries text only, and `meaning_of` reads
-    the SQLSTATE back."""
+    """Carries an error of the engine out of a task: Spark passes on only its text, from which
+    `translate_failure` parses the SQLSTATE."""
 
     def __init__(self, error: Error) -> None:
         super().__init__(f"[belvedere {error.sqlstate}] {error.message}; {error.facts}")
 
 
 def bare_run(environment: Environment) -> Run:
-    """A run without a store: a part of a plan whose leaves are given asks for nothing else."""
+    """A run without a store, for plans whose leaves are all given: they read nothing else."""
     nothing: Any = None
     services: Services = nothing
     return Run(nothing, (), environment, services, Interrupt())
@@ -80,8 +81,8 @@ class Computed:
             )
 
     def compute(self) -> Callable[[pa.RecordBatch], list[pa.Array]]:
-        """From a batch to the new columns: over whole columns where that is exact, the others
-        together row by row. Made once, for many batches."""
+        """Compile the function from a batch to the new columns: by kernels where these are exact,
+        the others together row by row. Compiled once, for many batches."""
         several = [self._whole(one, result) for one, result in zip(self.expressions, self.results)]
 
         def columns(batch: pa.RecordBatch) -> list[pa.Array]:
@@ -98,7 +99,7 @@ class Computed:
         return columns
 
     def is_columnar(self) -> bool:
-        """Whether whole columns are computed at once, while no value is against it."""
+        """Whether all expressions have kernels; one that fails still falls back to rows."""
         pairs = zip(self.expressions, self.results)
         return all(self._whole(one, result) is not None for one, result in pairs)
 
@@ -126,7 +127,7 @@ class Computed:
 def _tuples(
     expressions: tuple[e.Expression, ...], environment: Environment
 ) -> Callable[[Row], Row]:
-    """From a row to the values of all expressions; compiled once a process."""
+    """Compile the function from a row to the values of all expressions, once per process."""
     made: Callable[[Row], Row] = _bare_context().tuple_of(expressions)(bare_run(environment))
     return made
 
@@ -153,7 +154,7 @@ def _columns(expression: e.Expression) -> list[e.Column]:
 def _sparse_rows(
     batch: pa.RecordBatch, names: Sequence[str], types: Types, used: Sequence[int]
 ) -> Iterator[Row]:
-    """Rows in which only the used columns are filled in."""
+    """Decode rows with only the used columns; the others are None."""
     nothing = [None] * batch.num_rows
     columns: list[list[Any]] = [nothing] * len(types)
     for index in used:
@@ -173,8 +174,8 @@ def _carried(values: list[Any], sql_type: SqlType) -> pa.Array:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """One input of an operator: the column of the union that holds its rows, its types, and the
-    `Changes` leaf that its rows are given to."""
+    """One input of an operator: the column of the tagged union that has its rows, its types, and
+    the `Changes` leaf that gets its rows."""
 
     column: str
     types: Types
@@ -183,7 +184,7 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """Runs `plan` over all rows of a partition of tagged rows (`Lowering.tagged`)."""
+    """Runs `plan` over all rows of a partition of tagged rows (`execution.spark.frames`)."""
 
     plan: n.Node
     sides: tuple[Side, ...]
@@ -211,7 +212,7 @@ class Operator:
 
 
 def side_rows(batch: pa.RecordBatch, number: int, side: Side) -> list[Row]:
-    """The rows of one side among tagged ones."""
+    """The rows of one input in a batch of tagged rows."""
     mine = batch.filter(pc.equal(batch.column(TAG), number))
     if not side.types:
         return [()] * mine.num_rows
@@ -220,7 +221,7 @@ def side_rows(batch: pa.RecordBatch, number: int, side: Side) -> list[Row]:
 
 
 def batches_of(rows: list[Row], types: Types, names: Sequence[str]) -> Batches:
-    """Python rows as carried batches."""
+    """Encode Python rows as batches of carried columns."""
     for start in range(0, len(rows), ROWS_PER_BATCH):
         part = rows[start : start + ROWS_PER_BATCH]
         if not types:
@@ -234,7 +235,8 @@ def batches_of(rows: list[Row], types: Types, names: Sequence[str]) -> Batches:
 
 @dataclass(frozen=True, slots=True)
 class KeyHash:
-    """Adds a number that is equal where the keys are equal to SQL, however they are written."""
+    """Adds a hash that is the same for keys that are equal in SQL, whatever their
+    representation."""
 
     keys: tuple[e.Expression, ...]
     types: Types
@@ -258,7 +260,7 @@ class KeyHash:
 
 
 def stable_hash(key: Row) -> int:
-    """The same number in every process, unlike `hash` of a text."""
+    """A hash that is the same in every process, unlike Python's `hash` of a text."""
     total = 0
     for value in key:
         one = _hash(value)

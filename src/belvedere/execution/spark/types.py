@@ -1,4 +1,4 @@
-"""How values travel through Spark: a carrier type for every SQL type, lossless both ways.
+"""Carrier types: the Spark type that holds the values of each SQL type, lossless both ways.
 
 | type | Spark type | native |
 |---|---|---|
@@ -155,7 +155,7 @@ def to_array(values: list[Any], sql_type: SqlType) -> pa.Array:
 
 
 def encoder(sql_type: SqlType) -> Callable[[Any], Any] | None:
-    """From a Python value to what its carrier holds; None when it is the same."""
+    """The function from a Python value to its carried value; None when they are the same."""
     match sql_type.kind:
         case Kind.NUMERIC:
             return _fitted(sql_type.scale or 0) if is_decimal(sql_type) else str
@@ -228,7 +228,7 @@ def constant(value: Any, sql_type: SqlType) -> Typed:
 
 
 def carried_constant(value: Any, sql_type: SqlType) -> tuple[Any, SqlType]:
-    """What the carrier of a constant holds, and the type whose carrier it is."""
+    """The carried value of a constant, and the type whose carrier it has."""
     sql_type = _constant_type(value, sql_type)
     encode = encoder(sql_type)
     carried = value if value is None or encode is None else encode(value)
