@@ -18,8 +18,8 @@ KEY_BYTES_MAX = 64 * 1024
 VALUE_BYTES_MAX = 64 * 1024 * 1024
 SCAN_BATCH_ROWS = 4096
 BULK_BATCH_ROWS = 25_000
-"""Who asks for so many rows at a time reads a large range once, and knows that no two values in it
-are equal, as the rows of a table with their keys are not."""
+"""At or above this, callers read a large range once and promise that no two values in it are equal
+(as rows of a table with their keys are not); the scan bypasses the cache."""
 
 
 Pair = tuple[bytes, bytes]
@@ -54,15 +54,15 @@ class BatchStore(Protocol):
         batch_rows: int = SCAN_BATCH_ROWS,
     ) -> Iterator[list[Pair]]:
         """Pairs with start <= key < end (None: to the last key), in key order or its reverse, in
-        lists of at most `batch_rows`, none empty. The whole scan sees the moment of its first
+        lists of at most `batch_rows`, none empty. The entire scan sees the moment of its first
         batch."""
 
     def scan_values(
         self, start: bytes, end: bytes | None, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        """The values alone, in key order: what a vectorised decoder wants, at half the cost.
-        BULK_BATCH_ROWS or more are for ranges in which no two values are equal: it is read
-        quicker still, and not kept in the store's cache."""
+        """Only the values, in key order: what a vectorised decoder wants, at half the cost.
+        BULK_BATCH_ROWS or more are for ranges in which no two values are equal: such a range is
+        read faster still, and not kept in the store's cache."""
 
     def write(self, batch: Sequence[Write], *, sync: bool = False) -> None:
         """Apply all or nothing; a later write of one key in the batch wins. With `sync`, return

@@ -1,4 +1,4 @@
-"""What a store says when the file system refuses."""
+"""File operations of the stores: mapped OS errors, existence checks, durable replacement."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def check_target(path: Path) -> None:
 
 
 def replace_file(path: Path, content: bytes) -> None:
-    """Write `content` as the file `path`, whole or not at all, and durable when it returns."""
+    """Write `content` as the file `path`, atomically, and durable when it returns."""
     draft = path.with_name(path.name + ".draft")
     with draft.open("wb") as file:
         file.write(content)

@@ -1,7 +1,7 @@
 """The batch store in memory: the reference twin of every other engine, and the store of `:memory:`.
 
 One SortedDict behind one lock. A batch is checked before it is applied, so it is all or nothing,
-and readers take the lock, so nobody sees half of one. A scan that ends within its first batch
+and readers take the lock, so no reader sees half of one. A scan that ends within its first batch
 costs only that batch; a longer one copies the rest of its range at that moment (references, not
 bytes), the simplest way to be consistent without making every writer pay for every open scan.
 

@@ -1,12 +1,12 @@
 """The batch store on RocksDB, through rocksdict in raw mode, with a single column family.
 
-What is here exists because of what the binding does (docs/decisions/20261115_rocksdict.md): errors
+Much of this file works around the binding (docs/decisions/20261115_rocksdict.md): errors
 are bare exceptions, so each call maps them; `close` leaves the lock behind while an iterator or a
 checkpoint object lives, so neither outlives it, and fails while another thread is inside a call, so
 it lets none begin and waits for those that run; a write with the sync option holds the GIL through
 the fsync, so a durable write is a write and then `flush_wal`, which does not; an empty or inverted
-`delete_range` makes every later write fail, so it never reaches the engine; settings given for the
-database alone are not taken when it exists, so they are given for its column family too.
+`delete_range` makes every later write fail, so it never reaches the engine; settings given only for
+the database are ignored when it exists, so they are given for its column family too.
 
 get and write are the hot paths: one frame and a try above the binding.
 """
@@ -121,7 +121,7 @@ class RocksStore:
 
     @property
     def bare_get(self) -> Callable[[bytes], bytes | None]:
-        """`get` without a frame of ours: whoever calls it maps what it raises, by `failed`."""
+        """`get` without a Python frame: the caller maps what it raises by `failed`."""
         return self._get
 
     def get(self, key: bytes) -> bytes | None:
@@ -274,7 +274,7 @@ class RocksStore:
         return True
 
     def open_cursor(self, options: ReadOptions) -> RdictIter:
-        """For scans: an iterator that the store can take back."""
+        """For scans: an iterator that the store can release when it closes."""
         self._check_open()
         return self._database.iter(options)
 
@@ -334,7 +334,7 @@ class RocksSortedFileWriter:
 
 
 def _refuse(*_: object) -> Never:
-    """In place of the engine's functions once the store is closed."""
+    """Replaces the engine's functions once the store is closed."""
     raise DbClosedError
 
 

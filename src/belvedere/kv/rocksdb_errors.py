@@ -1,8 +1,8 @@
-"""Every error of the RocksDB binding as one of ours.
+"""Translation of the RocksDB binding's exceptions into this project's errors.
 
-The binding raises bare `Exception` with RocksDB's status text, so the text is all there is to go
-by: its first words are the status class and stable across releases. What is not recognised is
-Unavailable with the text as detail, never silence.
+The binding raises bare `Exception` with RocksDB's status text, so the text decides: its first words
+are the status class and stable across releases. What is not recognised is Unavailable with the text
+as detail, never silence.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def open_already(directory: Path, owner_pid: int | None) -> Unavailable:
 
 
 def lock_owner(directory: Path) -> int | None:
-    """The process that holds the lock file; None when nobody does or that cannot be told.
+    """The process that holds the lock file; None when there is none or that cannot be known.
 
     Read from the kernel's list: opening the lock file and closing it again would drop the lock if
     this process has it (POSIX).

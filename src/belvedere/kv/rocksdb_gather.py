@@ -1,17 +1,17 @@
-"""A RocksDB store that gathers small writes, and hands them to the engine together at a sync.
+"""A RocksDB store that buffers small writes, and hands them to the engine together at a sync.
 
-With group commit nobody is told of a write before the sync that covers it, so there is no reason to
+With group commit no write is acknowledged before the sync that covers it, so there is no reason to
 call the engine for each: one call for eight commits costs little more than one for a single.
 
-The contract is that of every store: what was written is read. A get looks among the gathered writes
-first; whatever needs the engine as a whole (scans, checkpoints, ranges, large batches) has them
-handed over before.
+The contract is that of every store: what was written is read. A get searches the buffered writes
+first; operations on the entire engine (scans, checkpoints, ranges, large batches) hand them over
+before.
 
 Invariants
 - The engine holds a prefix of what was written, batch by batch, and gets more of it atomically.
 - A key is looked for in `_fresh`, then in `_leaving`, then in the engine, and writes move in that
-  order, each there before it is gone from where it was.
-- After the engine refused gathered writes, nothing more is taken, and every sync says so.
+  order, each added to the next before it is removed from the last.
+- After the engine refused buffered writes, no more are accepted, and every sync raises.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ GATHERED_WRITES_MAX = 1024
 
 
 class Refusal(NamedTuple):
-    """What the engine said. Not the error itself: its traceback would keep the iterator alive for
-    which writes were handed over."""
+    """SQLSTATE and message of the engine's error. Not the error itself: its traceback would keep
+    the iterator alive for which writes were handed over."""
 
     sqlstate: str
     message: str
@@ -127,7 +127,7 @@ class GatheringStore(RocksStore):
 
     def _show_all(self) -> None:
         """Let an iterator see everything. After a failure it sees what was there before, which is
-        all that may be told of."""
+        all that was acknowledged."""
         if self._fresh or self._leaving:
             with self._handing:
                 self._hand_over()

@@ -1,7 +1,7 @@
-"""A look at RocksDB's write-ahead logs before RocksDB opens them.
+"""A check of RocksDB's write-ahead logs before RocksDB opens them.
 
 RocksDB verifies the checksum of each log record. Two kinds of damage it does not survive (measured
-with RocksDB 9.8.4, see docs/decisions/20261115_rocksdict.md), so they are looked for here:
+with RocksDB 9.8.4, see docs/decisions/20261115_rocksdict.md), so they are detected here:
   - a record whose type byte says "recycled log" makes the open spin for ever, in every mode;
   - of several logs, an older one that was cut or deleted leaves a hole that is opened silently, in
     every mode. The records carry sequence numbers without gaps, so a hole shows.
@@ -36,7 +36,7 @@ _UNUSED, _WHOLE, _FIRST, _LAST = 0, 1, 2, 4
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
-    """The first place RocksDB must not come to."""
+    """The first damage in the logs that RocksDB must not read."""
 
     log: Path
     offset: int
@@ -135,7 +135,8 @@ def _logs(directory: Path) -> list[Path]:
 def _batches(log: Path) -> Iterator[tuple[int, int, int]]:
     """Offset, sequence and count of each whole batch; sequence -1 for a record of no known type.
 
-    Ends at a torn record, at unused space and at a piece without a beginning: RocksDB judges those.
+    Ends at a torn record, at unused space and at a fragment without a beginning: RocksDB judges
+    those.
     """
     size = log.stat().st_size
     if size == 0:
@@ -158,7 +159,7 @@ def _batches(log: Path) -> Iterator[tuple[int, int, int]]:
             if kind == _UNUSED or end > size or length > room - _HEADER.size or head is None:
                 return
             if len(head) < _BATCH.size:
-                # A first piece may be empty: it fills the last 7 bytes of a block.
+                # A first fragment may be empty: it fills the last 7 bytes of a block.
                 head += content[at + _HEADER.size : min(end, at + _HEADER.size + _BATCH.size)]
             if kind in (_WHOLE, _LAST):
                 if len(head) < _BATCH.size:

@@ -1,9 +1,9 @@
-"""Scans over a live RocksDB iterator, and the way a store takes them back when it closes.
+"""Scans over a live RocksDB iterator, and the registry by which a closing store releases them.
 
 Four properties of the binding shape this file (each has a test):
-  - `Rdict.items()` and `values()` end without a word at a block they cannot read, so a damaged
-    store would look merely shorter. The plain iterator has `status()`: it is asked at every end.
-  - Both are a third quicker than the plain iterator, `values()` most of all. Bulk scans and pages
+  - `Rdict.items()` and `values()` end silently at a block they cannot read, so a damaged store
+    would seem merely shorter. The plain iterator has `status()`: it is asked at every end.
+  - Both are a third faster than the plain iterator, `values()` most of all. Bulk scans and pages
     draw from it, and let a plain iterator see whether that was the end.
   - An iterator keeps its database open, lock included, after `close()`. So the store knows every
     scan that holds one, and releases it first.
@@ -53,7 +53,7 @@ class ScanRegistry:
         self.between: WeakSet[Scan[Any]] = WeakSet()
 
     def release_all(self) -> None:
-        """Take back every iterator, waiting for batches being read. A scan that begins after the
+        """Release every iterator, waiting for batches being read. A scan that begins after the
         store was marked closed gets no iterator, so none is missed."""
         for scan in [*self.running, *self.between]:
             scan.release()
@@ -120,7 +120,7 @@ class Scan(Generic[Row]):
 
     def release(self) -> None:
         """Let go of the iterator. Asked for more, the scan wants a new one from the closed store,
-        which refuses: a scan cut short never looks like one that ended."""
+        which refuses: a scan cut short is never mistaken for one that ended."""
         with self._lock:
             self._cursor = None
 
@@ -181,8 +181,8 @@ class Scan(Generic[Row]):
 
 
 class BulkScan(Scan[bytes]):
-    """The values of a range that is read once, as a whole: they are not kept in the cache, where
-    they would push out what others read again and again. No two of them are equal."""
+    """The values of a range that is read once and completely: they are not kept in the cache, where
+    they would evict what others read again and again. No two of them are equal."""
 
     __slots__ = ("_last",)
 

@@ -4,7 +4,7 @@
     per pair, ascending      u32 key length, u32 value length, key, value
     end mark                 u32 0xffffffff, u32 count of pairs, u32 crc32 of all before
 
-A file is read whole or refused whole: a cut, a flipped bit or a missing end mark is Corruption.
+A file is read completely or refused: a cut, a flipped bit or a missing end mark is Corruption.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class PairFileWriter:
 
 
 def read_pair_file(path: Path) -> list[Pair]:
-    """Every pair of a sorted file or checkpoint, or Corruption when it is not whole."""
+    """Every pair of a sorted file or checkpoint, or Corruption when it is incomplete."""
     check_file(path)
     with os_errors_mapped(path):
         content = path.read_bytes()

@@ -1,8 +1,8 @@
-"""The anchor: a small file beside the log that remembers how far the log was made durable.
+"""The anchor: a small file, apart from the log, that records the last durable position.
 
-A store engine that loses the end of its log opens cleanly and says nothing. The anchor notices: it
-is written after every sync, before the acknowledgement, so a recovered log that ends before the
-anchor, or whose record there has another hash, has lost what was promised.
+A store engine that loses the end of its log opens cleanly and reports nothing. The anchor detects
+the loss: it is written after every sync, before the acknowledgement, so a recovered log that ends
+before the anchor, or whose record there has another hash, has lost acknowledged commits.
 
 Two slots of SLOT_BYTES, written in turn, so that a torn write leaves the other one:
 
@@ -39,12 +39,12 @@ class State(enum.IntEnum):
     """What the process that wrote the anchor was doing."""
 
     OPEN = 0  # open, durability full: the log reaches at least this position
-    CLOSED = 1  # closed in order: the log ends at this position
+    CLOSED = 1  # closed cleanly: the log ends at this position
     OPEN_UNSYNCED = 2  # open, durability off: acknowledged commits may be lost after this position
 
 
 class Mark(NamedTuple):
-    """What a slot says."""
+    """The contents of a slot."""
 
     sequence: int
     store_id: bytes

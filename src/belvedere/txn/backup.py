@@ -2,13 +2,13 @@
 
 A backup is a directory like a store's, taken while the store is in use: a checkpoint of the engine,
 made in the commit section after a sync, with an anchor that says where it ends. It carries another
-identity file, so nobody opens it by mistake and goes on writing under the same identity.
+identity file, so that it is not opened by mistake and written under the same identity.
 
     DEST/BACKUP    the identity of the store it was taken from
     DEST/anchor    closed at the backup's position
     DEST/data/     the checkpoint
 
-Restoring makes a store of it, of a new incarnation: tokens and stream offsets of the past are
+Restoring makes it a store with a new incarnation: tokens and stream offsets of the past are
 refused. A position before the backup's is reached by undoing the log, as far back as it goes.
 """
 

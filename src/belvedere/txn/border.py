@@ -1,7 +1,8 @@
-"""The border everybody above transactions sees, and the border both commit protocols stand behind.
+"""Contracts of the transaction layer: readers, writers, participants, commit protocols, the log.
 
-Keys here are whole store keys: family, relation id, encoded key (codec.keyspace). They carry their
-relation in bytes 1-5, so one argument says everything.
+Code above transactions uses only these types, and both commit protocols implement them. Keys here
+are full store keys: family, relation id, encoded key (codec.keyspace). They carry their relation in
+bytes 1-5, so one argument identifies relation and row.
 
 - `Reader`: rows at one position. A snapshot, a transaction (snapshot plus own writes), the newest
   state inside the commit section, and a past position all satisfy it.
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 make = tuple.__new__
 """`make(RowChange, (key, old, new, seen))` builds a named tuple at half the cost of calling its
-class. For the way of a single-row commit only, where these are a tenth of the time."""
+class. For the single-row fast path only, where these are a tenth of the time."""
 
 
 class Isolation(NamedTuple):
@@ -73,7 +74,7 @@ class Range(NamedTuple):
 
 
 class LockRequest(NamedTuple):
-    """`kind` is counted and shown ('root', 'table', ...). Side 0 excludes everybody; holders of one
+    """`kind` is counted and shown ('root', 'table', ...). Side 0 is exclusive; holders of one
     other side share the lock, and only different sides exclude each other."""
 
     kind: str
@@ -88,7 +89,7 @@ class LockRequest(NamedTuple):
 ROOT = "root"
 
 Held = bytes | LockRequest
-"""What a transaction remembers of a lock it holds: an exclusive root lock by its key alone, since
+"""What a transaction remembers of a lock it holds: an exclusive root lock by its bare key, since
 nearly every lock is one."""
 
 
@@ -123,7 +124,7 @@ class Reader(Protocol):
     def scan_values(
         self, start: bytes, end: bytes, *, batch_rows: int = SCAN_BATCH_ROWS
     ) -> Iterator[list[bytes]]:
-        """The values alone, in key order."""
+        """Only the values, in key order."""
 
 
 class Writer(Protocol):
@@ -131,7 +132,7 @@ class Writer(Protocol):
 
     @property
     def shared(self) -> dict[object, object]:
-        """What the participants of one commit have worked out for each other."""
+        """Intermediate results that the participants of one commit share."""
 
     def put(self, key: bytes, value: bytes) -> None: ...
 
@@ -165,20 +166,20 @@ class Participant(Protocol):
 Get = Callable[[bytes], bytes | None]
 Rows = dict[bytes, bytes | None]
 Alone = Callable[[bytes | None, bytes | None, Get, Rows], None]
-"""`writes` of a commit that changes one row: its old and new bytes, a get of the state before, and
-the rows that were derived so far, to which it adds its own."""
+"""`writes` of a commit that changes one row: called with its old and new bytes, a get of the state
+before, and the rows derived so far, to which it adds its own."""
 
 
 @runtime_checkable
 class ShortParticipant(Protocol):
-    """A Participant that may have a shorter way for a commit of one row."""
+    """A Participant that may have a fast path for a commit of one row."""
 
     def alone(self, prefix: bytes) -> Alone | None:
-        """The short way for a row of the table with this prefix; None: there is none."""
+        """The fast path for a row of the table with this prefix; None: there is none."""
 
 
 ParticipantsFor = Callable[[Catalog, frozenset[int]], tuple[Participant, ...]]
-"""The participants that care for changes of these relations: wired in by the database."""
+"""The participants concerned by changes of these relations: wired in by the database."""
 
 
 class Intent(NamedTuple):
@@ -212,7 +213,7 @@ class CommitProtocol(Protocol):
     def commit(self, intent: Intent) -> Committed: ...
 
     def snapshot(self) -> Snapshot:
-        """Open a snapshot at the published position; it must be given back with `release`."""
+        """Open a snapshot at the published position; the caller gives it back with `release`."""
 
     def release(self, snapshot: Snapshot) -> None: ...
 
@@ -222,13 +223,13 @@ class CommitProtocol(Protocol):
         """Raise Retry when a commit after the snapshot is already known to have changed `key`."""
 
     def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
-        """Write rows that nobody logs as changes (state of deferred views, watermarks, claims), all
-        or none: `make` gets the newest state, of which those rows cannot change until its own are
-        written. May be called more than once."""
+        """Write rows that are not logged as changes (state of deferred views, watermarks, claims),
+        all or none: `make` gets the newest state, of which those rows cannot change until its own
+        are written. May be called more than once."""
 
     @property
     def newest(self) -> Snapshot:
-        """The newest state there is, published or not; for looking only."""
+        """The newest state there is, published or not; only to be read."""
 
     def outcome(self, transaction: bytes) -> int | None:
         """The position a transaction committed at; None when that is not known."""
@@ -255,11 +256,11 @@ class Published(Protocol):
     def reader(self, snapshot: Snapshot) -> Reader: ...
 
     def wait_past(self, position: int, timeout_s: float | None) -> bool:
-        """Block until something after `position` is published; False when the time is up, or when
-        nothing will come any more."""
+        """Block until something after `position` is published; False at the timeout, or when
+        nothing more will be published."""
 
     def end_waits(self) -> None:
-        """Wake everybody who waits: nothing will come any more."""
+        """Wake all waiters: nothing more will be published."""
 
     @property
     def open_count(self) -> int:
@@ -296,7 +297,7 @@ class ChangeLog(Protocol):
 
     @property
     def lost(self) -> set[str]:
-        """Consumers that held back more than the retention cap, and were cut off."""
+        """Consumers that would have retained more than the cap allows, and were cut off."""
 
     @property
     def last(self) -> int:

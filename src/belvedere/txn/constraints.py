@@ -1,8 +1,9 @@
 """Foreign keys as a participant of every commit that touches one of their tables.
 
 Checked in the commit section against the state after the changes, so the order of statements inside
-a transaction does not matter, and a parent deleted by somebody else in the meantime is noticed.
-Unique values are enforced by the indexes that hold them; primary keys by conflict detection.
+a transaction does not matter, and a parent that another transaction deleted concurrently is
+detected. Unique values are enforced by the indexes that hold them; primary keys by conflict
+detection.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ TableAndKey = tuple[int, str]
 """The id of a table and the name of one of its foreign keys."""
 
 MANY = 1_000
-"""From so many changes on, parents are looked up many at a time."""
+"""From so many changes on, parents are looked up in batches."""
 
 CHILDREN, PARENT = 1, 2
 """Sides of the guard on a parent row: only children and their parent exclude each other."""
@@ -61,9 +62,9 @@ def require_parents(
     begin: Callable[[], Transaction],
     change_schema: Callable[[Callable[[Edit], None]], None],
 ) -> None:
-    """Hold foreign keys against the rows that were there before them; 23503 when one is broken,
-    and then the keys are gone again. To be called once the keys are in the catalog: from then on
-    every commit keeps to them, so one look is enough."""
+    """Check foreign keys against the rows that were there before them; 23503 when one is violated,
+    and then the keys are dropped again. To be called once the keys are in the catalog: from then
+    on every commit enforces them, so one check is enough."""
     if not keys:
         return
     try:
@@ -121,7 +122,7 @@ class ForeignKeyParticipant:
                 self._require_no_children(change, reader)
 
     def _require_parents(self, changes: Sequence[RowChange], reader: Reader) -> None:
-        """The parents of all new rows: each is looked up once, many at a time."""
+        """The parents of all new rows: each is looked up once, in batches."""
         child, width = self._child, len(self._child.table.columns)
         project, slots = child.layout.projector(self._key.columns), self._key.columns
         prefix = child.start
@@ -188,7 +189,7 @@ class ForeignKeyParticipant:
 
     def _has_children(self, values: tuple[object, ...], reader: Reader) -> bool:
         if self._children.index.state is not State.READY:
-            return self._has_children_in_table(values, reader)  # the index does not know them all
+            return self._has_children_in_table(values, reader)  # the index is incomplete
         start, end = self._children.key.prefix_range(values)
         assert end is not None
         return next(reader.scan(start, end, limit=1), None) is not None

@@ -1,7 +1,7 @@
-"""What a database stands on: one kind of store with its log, its published state and its commit.
+"""The transactional engine contract: a store with its log, its published state and its commits.
 
-Two of them: `txn/commit/engine.py` for batch-atomic stores (memory, RocksDB), `txn/row/engine.py`
-for row-atomic ones. Everything above, the database included, knows only this.
+It has two implementations: `txn/commit/engine.py` for batch-atomic stores (memory, RocksDB),
+`txn/row/engine.py` for row-atomic ones.
 """
 
 from __future__ import annotations
@@ -70,8 +70,8 @@ class Engine(Protocol):
         """Unsupported, by name, when the commit protocol cannot give it."""
 
     def reach(self, at_least: int, wait_s: float) -> None:
-        """Make sure that snapshots from now on hold this position. Unavailable (57014) when it does
-        not come in time."""
+        """Wait until every later snapshot contains this position. Unavailable (57014) when that
+        takes longer than `wait_s`."""
 
     def outcome(self, transaction: bytes) -> int | None:
         """The position at which a transaction committed, or None when it did not. Unavailable
@@ -84,10 +84,10 @@ class Engine(Protocol):
         """The catalog version up to which what was dropped may be forgotten; None: nothing may."""
 
     def erase(self, start: bytes, end: bytes) -> None:
-        """Remove every row of a range that nobody reads any more."""
+        """Remove every row of a range that has no readers left."""
 
     def back_up(self, destination: Path) -> int: ...
 
     def close(self, join: Callable[[], None]) -> None:
-        """Leave the store in order; `join` waits for the threads that use it, once nobody waits for
-        more to come."""
+        """Close the store cleanly. `join` waits for the threads that use it, and is called after
+        all waiters for new commits were woken."""

@@ -1,4 +1,4 @@
-"""What a store directory is: its format, its identity, and who has it open.
+"""The store directory: its files, its identity file, and the lock of the process that has it open.
 
 PATH/BELVEDERE   format, store id and token secret, as JSON with a checksum; written once
 PATH/LOCK        flocked while open; holds the owner's pid
@@ -22,7 +22,7 @@ from belvedere.kv.files import sync_directory
 
 IDENTITY_FILE = "BELVEDERE"
 NEW_IDENTITY_FILE = "BELVEDERE.new"  # while a store is being made
-BACKUP_FILE = "BACKUP"  # what a backup has in its place
+BACKUP_FILE = "BACKUP"  # what a backup has instead
 LOCK_FILE = "LOCK"
 ANCHOR_FILE = "anchor"
 DATA_DIRECTORY = "data"
@@ -40,7 +40,7 @@ class Identity(msgspec.Struct, frozen=True):
 
 
 def prepare_identity(directory: Path, store_id: bytes, secret: bytes) -> Identity:
-    """Write a new store's identity beside its place, where nobody takes it for one yet."""
+    """Write a new store's identity under a temporary name: the directory is not a store yet."""
     identity = Identity(STORE_FORMAT, store_id, secret)
     identity = msgspec.structs.replace(identity, checksum=identity.sum())
     flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
@@ -55,8 +55,8 @@ def prepare_identity(directory: Path, store_id: bytes, secret: bytes) -> Identit
 
 
 def settle_identity(directory: Path) -> None:
-    """Put the prepared identity in its place: from now on this is a store, also after a power
-    cut."""
+    """Rename the prepared identity to its final name: from now on this is a store, also after a
+    power cut."""
     (directory / NEW_IDENTITY_FILE).rename(directory / IDENTITY_FILE)
     sync_directory(directory)
     sync_directory(directory.absolute().parent)
@@ -93,7 +93,7 @@ def read_identity(directory: Path) -> Identity:
 
 
 def unusable(path: Path, error: OSError) -> Unavailable:
-    """What to say of a place that cannot be made, read or written."""
+    """The error for a directory that cannot be made, read or written."""
     return Unavailable(
         "the directory cannot be used",
         sqlstate="58030",

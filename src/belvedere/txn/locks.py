@@ -1,15 +1,15 @@
-"""Locks held by transactions: root keys and whole tables, each kind counted and visible.
+"""Locks held by transactions: root keys and entire tables, each kind counted and visible.
 
 Acquired at the first write of a root, kept to the end of the transaction. A request that would
-close a cycle of waiting is refused at once with 40P01: the requester is the victim, so nobody else
-is hurt and nobody waits for a timeout. Every wait has a deadline (55P03).
+close a cycle of waiting is refused at once with 40P01: the requester is the victim, so no other
+transaction is hurt and none waits for a timeout. Every wait has a deadline (55P03).
 
 Queues are fair: a request waits behind every earlier one it conflicts with, so a stream of shared
 holders cannot starve an exclusive one.
 
-A lock that nobody has is taken without the mutex, by one `setdefault`, which no other thread can
-divide. Everything else happens under the mutex, so an entry goes from absent to present in either
-way, but is changed or removed in one only.
+A free lock is taken without the mutex, by one `setdefault`, which is atomic between threads.
+Everything else happens under the mutex, so an entry goes from absent to present in either way, but
+is changed or removed in one only.
 """
 
 from __future__ import annotations
@@ -65,8 +65,8 @@ class LockTable:
         self._mutex = threading.Lock()
         self._queues: dict[Resource, _Holder | _Queue] = {}
         self._waits_on: dict[Owner, Resource] = {}
-        self._acquired: Counter[str] = Counter()  # without those that are held alone now,
-        self._roots = 0  # and those of root keys that nobody else ever wanted
+        self._acquired: Counter[str] = Counter()  # without those that have no queue now,
+        self._roots = 0  # and those of root keys that were never contended
         self.waited: Counter[str] = Counter()
         self.deadlocks = 0
 
@@ -104,7 +104,7 @@ class LockTable:
         return True
 
     def _queue(self, resource: Resource, found: _Holder | _Queue) -> _Queue:
-        """The queue of a resource that somebody holds."""
+        """The queue of a resource that is held."""
         if isinstance(found, tuple):
             found = self._queues[resource] = _Queue([_Request(*found)])
             self._acquired[_kind(resource)] += 1
@@ -133,7 +133,7 @@ class LockTable:
         try:
             if mine.wake.wait(limit_ms / 1000):
                 return
-        except BaseException:  # an interrupted client is not to hold up the others
+        except BaseException:  # an interrupted client must not block the others
             self._abandon(mine, resource)
             raise
         with self._mutex:
@@ -166,7 +166,7 @@ class LockTable:
         self._grant(resource, queue)
 
     def _cycle(self, start: Owner) -> list[Owner] | None:
-        """The owners of a circle of waiting through `start`, if there is one."""
+        """The owners of a wait cycle through `start`, if there is one."""
         stack = [(start, [start])]
         seen = set()
         while stack:
@@ -203,7 +203,7 @@ class LockTable:
                         self._roots += 1  # nearly every one
                     else:
                         self._acquired[_kind(resource)] += 1
-                elif queue is not None:  # None: given back with the owner's other form of it
+                elif queue is not None:  # None: released with the owner's other form of it
                     self._leave_granted(owner, resource, queue)
 
     def _leave_granted(self, owner: Owner, resource: Resource, queue: _Queue) -> None:
@@ -246,5 +246,6 @@ def _key(resource: Resource) -> bytes:
 
 
 def _compatible(mine: _Request, granted: list[_Request]) -> bool:
-    """Whether `mine` can stand beside these. An owner's own shared lock does not hinder it."""
+    """Whether `mine` can be granted together with these. An owner's own shared lock is no
+    conflict."""
     return all((mine.shared and r.shared) or r.owner == mine.owner for r in granted)

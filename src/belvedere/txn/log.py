@@ -1,11 +1,11 @@
-"""The change log: every commit, in one order, with old and new rows.
+"""The change log of a batch-atomic store: every commit, in one order, with old and new rows.
 
 Records live in the store itself, under the key family `log`, and are written in the same batch as
 the rows they describe. The log is read from a position, as records or as Arrow batches; a reader
 that has caught up waits for more without polling.
 
 Trimming never passes a consumer. A consumer is a name with the position it has applied (a stream, a
-backup); one that would hold back more than the retention cap is cut off and
+backup); one that would retain more than the cap allows is cut off and
 listed in `lost`, so that its owner can rebuild.
 """
 

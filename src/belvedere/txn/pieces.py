@@ -1,9 +1,9 @@
-"""Large log records: stored in pieces, read whole.
+"""Chunks of log records that are too large for one value: splitting, assembling, deleting.
 
-A record is cut into pieces of at most `PIECE_BYTES`. The first lies where the record would, under
-its log key; the others under the family `piece`, with the same position. They are written in the
-one batch of their commit, so whoever sees the first finds them all. A record's header says how long
-the whole is; its hash covers all of it, so a piece that is lost or exchanged is noticed.
+A record is split into chunks of at most `PIECE_BYTES`. The first is stored under the record's log
+key; the others under the key family `piece`, with the same position. All are written in the one
+batch of their commit, so a reader that sees the first finds them all. A record's header holds its
+total length and its hash covers all chunks, so a lost or exchanged chunk is detected.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from belvedere.errors import InvalidInput
 from belvedere.kv.batch import BatchStore, Write
 
 PIECE_BYTES = 256 * 1024
-"""Far below what a value may have: a store reads whole blocks, and a look for the record after a
-large one would read the large one too."""
+"""Far below the maximum length of a value: a store reads entire blocks, so a seek to the record
+after a large one would read the large one too."""
 
 
 def pieces_of(position: int, record: bytes) -> list[Write]:
-    """What is written for a record."""
+    """The writes that store a record."""
     if len(record) <= PIECE_BYTES:
         return [(keyspace.log_key(position), record)]
     cuts = range(PIECE_BYTES, len(record), PIECE_BYTES)
@@ -33,7 +33,7 @@ def pieces_of(position: int, record: bytes) -> list[Write]:
 
 
 def whole(store: BatchStore, data: bytes) -> bytes:
-    """A record from what lies under its log key. What is damaged is left to who decodes it."""
+    """The complete record, from the value under its log key. Damage is left to the decoder."""
     if len(data) < PIECE_BYTES or record_length(data) <= len(data):
         return data
     position = record_position(data)
@@ -53,7 +53,7 @@ def whole_batches(store: BatchStore, batches: Iterable[list[bytes]]) -> Iterator
 
 
 def delete_log(store: BatchStore, from_exclusive: int, to_inclusive: int) -> None:
-    """Forget records, then their pieces: pieces without a record are only left over, a record
-    without its pieces would be damaged."""
+    """Delete records, then their chunks: chunks without a record are harmless remains, a record
+    without its chunks would be damaged."""
     store.delete_range(*keyspace.log_range(from_exclusive, to_inclusive))
     store.delete_range(*keyspace.piece_range(from_exclusive, to_inclusive))

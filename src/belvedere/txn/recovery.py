@@ -1,13 +1,13 @@
-"""Opening a store: whole, or not at all.
+"""Opening and recovery of a store directory, with a check that no acknowledged commit is lost.
 
-The engine replays its own write-ahead log. Then the change log is held against the anchor: it must
-reach the position last promised, with the record that was there, in an unbroken chain to its end.
-Otherwise acknowledged commits are missing and the store refuses to open, saying what was
-acknowledged and what was found; `accept_data_loss` goes on with what is left, as a new incarnation,
-so that tokens and stream offsets of the lost past are refused.
+The engine replays its own write-ahead log. Then the change log is compared with the anchor: it must
+reach the position last acknowledged, with the record that was there, in an unbroken chain to its
+end. Otherwise acknowledged commits are missing and the store refuses to open, saying what was
+acknowledged and what was found; `accept_data_loss` opens what is left, as a new incarnation, so
+that tokens and stream offsets of the lost past are refused.
 
-A record after the anchor was written but never acknowledged. It is whole, since a batch is, and
-stays.
+A record after the anchor was written but never acknowledged. It is complete, since a batch is
+atomic, and stays.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _INCARNATION_KEY = keyspace.meta_key("incarnation")
 
 @dataclass(slots=True)
 class OpenStore:
-    """A store that passed every check, and what it takes to go on with it."""
+    """A store that passed every check, with its newest state, identity, anchor and file lock."""
 
     store: BatchStore
     written: Snapshot
@@ -48,7 +48,7 @@ class OpenStore:
     directory: Path | None = None
 
     def close(self, written: Snapshot, *, failed: bool) -> None:
-        """Leave the store in order; after a failure the anchor stays as it is."""
+        """Close the store cleanly; after a failure the anchor stays as it is."""
         try:
             if self.anchor is not None and not failed:
                 self.store.sync()
@@ -100,8 +100,8 @@ def open_directory(
 def _create(
     directory: Path, random: Callable[[int], bytes], create: bool, accept_data_loss: bool
 ) -> None:
-    """Make an empty store. The new identity lies beside its place from the first to the last step,
-    so that what a crash leaves behind is told apart from a store that has lost its identity."""
+    """Make an empty store. The new identity has a temporary name from the first to the last step,
+    so that the remains of a crash are distinguished from a store that has lost its identity."""
     names = {entry.name for entry in directory.iterdir()} if directory.is_dir() else set()
     whole = {files.ANCHOR_FILE, files.DATA_DIRECTORY} <= names and files.BACKUP_FILE not in names
     if whole and files.NEW_IDENTITY_FILE not in names:
@@ -124,7 +124,7 @@ def _create(
     ownership = files.Ownership(directory)
     try:
         if files.is_store(directory):
-            return  # somebody else was faster
+            return  # another process was faster
         identity = files.prepare_identity(directory, random(16), random(32))
         shutil.rmtree(directory / files.DATA_DIRECTORY, ignore_errors=True)
         (directory / files.ANCHOR_FILE).unlink(missing_ok=True)
@@ -136,7 +136,7 @@ def _create(
 
 
 def _only_leftovers(names: set[str]) -> bool:
-    """Whether all that is there comes from a creation that was cut short."""
+    """Whether the directory holds only the remains of an interrupted creation."""
     if names <= {files.LOCK_FILE}:
         return True
     known = {files.LOCK_FILE, files.ANCHOR_FILE, files.DATA_DIRECTORY, files.NEW_IDENTITY_FILE}
@@ -194,7 +194,7 @@ def open_anchored(
     random: Callable[[int], bytes],
     accept_data_loss: bool = False,
 ) -> OpenStore:
-    """Hold a store against its anchor and go on with it."""
+    """Check a store against its anchor and open it."""
     lost = _check_against_anchor(store, anchor, identity, accept_data_loss)
     if lost:
         anchor.adopt(identity.store_id)
@@ -207,7 +207,8 @@ def open_anchored(
 
 
 def _begin(opened: OpenStore, config: Config, lost: bool, random: Callable[[int], bytes]) -> None:
-    """Make what was found durable and say so in the anchor, as a new incarnation where needed."""
+    """Make what was found durable and record it in the anchor, as a new incarnation where
+    needed."""
     assert opened.anchor is not None
     unclean = opened.anchor.mark.state is State.OPEN_UNSYNCED
     if lost or unclean:
@@ -273,7 +274,7 @@ def _require_promised(store: BatchStore, anchor: Anchor, identity: files.Identit
 
 def _require_dense(store: BatchStore, anchor: Anchor) -> None:
     """No hole from the first record on. An engine that lost one of its sorted files, with rows of
-    any age in it, may come up without a word; what it flushed last had records of the log too.
+    any age in it, may open without an error; what it flushed last had records of the log too.
     Such a loss cannot be accepted: what is left is not the past, but no state that ever was."""
     log = keyspace.log_range(0, keyspace.POSITION_MAX)
     count = sum(map(len, store.scan_values(*log, batch_rows=_COUNT_BATCH_ROWS)))
@@ -323,7 +324,8 @@ def _damaged(
 
 
 def _refused(message: str, directory: Path) -> Corruption:
-    """Damage beside the log: say all the same how far acknowledgements and the log go."""
+    """The error for damage outside the log; it still says how far acknowledgements and log
+    reach."""
     try:
         anchor = Anchor.open(directory / files.ANCHOR_FILE)
         acknowledged: int | str = anchor.mark.position

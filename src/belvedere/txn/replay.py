@@ -1,9 +1,9 @@
-"""Rebuilding state from the log, forward and backward.
+"""Replay of log records into a store, forward (replay) and backward (rewind).
 
 Forward: records applied to a store in groups. The changes of a group are consolidated per key
 (first old row, last new row), participants derive their rows once per group, and log records, base
 rows and derived rows go in as one batch. A group ends where the catalog changes; an index that
-becomes ready is filled from its table there, as its backfill did.
+becomes ready is backfilled from its table there.
 
 Backward (`rewind`): the same with the changes turned around, then the log is cut. Rows of a dropped
 table are still there while the log remembers the drop, so a rewind past it brings the table back.
@@ -136,8 +136,8 @@ def _is_live_table(item: model.AnyObject | None) -> bool:
 def _settle_indexes(
     store: BatchStore, before: Catalog, after: Catalog, participants_for: ParticipantsFor
 ) -> None:
-    """Fill the indexes that became ready; remove the rows of what is not known any more. An index
-    that is being built may not be unique, is read by nobody, and is dropped on open."""
+    """Backfill the indexes that became ready; remove the rows of relations that no longer exist. An
+    index that is being built may not be unique, has no readers, and is dropped on open."""
     for id_ in before.objects.keys() | after.objects.keys():
         old, new = before.get(id_), after.get(id_)
         if isinstance(new, Index) and _is_ready(new) and not _is_ready(old):
@@ -168,7 +168,8 @@ def rewind(
     catalog: Catalog,
     participants_for: ParticipantsFor,
 ) -> Catalog:
-    """Take the store back to `position` by undoing `records`, the log after it, and cut the log."""
+    """Take the store back to `position` by undoing `records`, the log after it, and truncate the
+    log."""
     before = undone(records)
     earlier = catalog_before(catalog, before)
     keys = list(before)
@@ -176,7 +177,7 @@ def rewind(
     changes = tuple(
         RowChange(key, current[key], before[key]) for key in keys if current[key] != before[key]
     )
-    # By the later catalog, which reads the earlier rows too; indexes that it lacks are filled anew.
+    # By the later catalog, which reads the earlier rows too; indexes that it lacks are rebuilt.
     deriving = _without_later_indexes(catalog, earlier)
     derived = _derived(changes, store, deriving, position, participants_for)
     store.write([*before.items(), *derived])
@@ -186,14 +187,14 @@ def rewind(
 
 
 def _without_later_indexes(catalog: Catalog, earlier: Catalog) -> Catalog:
-    """What was not ready then finds no fault with rows that were there before it."""
+    """The catalog without indexes that were not ready then: they must not reject older rows."""
     indexes = [item for item in catalog.objects.values() if isinstance(item, Index)]
     later = {one.id: None for one in indexes if not _is_ready(earlier.get(one.id))}
     return catalog.replaced({**later, **_without_foreign_keys(catalog)})
 
 
 def _without_foreign_keys(catalog: Catalog) -> dict[int, model.AnyObject | None]:
-    """The tables bare: foreign keys stand on indexes, and derive nothing."""
+    """The tables without foreign keys, which depend on indexes and derive no rows."""
     return {table.id: structs.replace(table, foreign_keys=()) for table in catalog.tables}
 
 

@@ -1,4 +1,4 @@
-"""The root key of a row: what a transaction locks before it writes the row.
+"""Root keys: the key of the top row of a hierarchy, which a transaction locks before it writes.
 
 Compiled per table: a root table's row is its own root; a row one step below a root needs no read,
 since its foreign key is the root's key; deeper rows read their ancestors. A missing ancestor ends

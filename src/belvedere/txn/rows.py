@@ -1,7 +1,7 @@
-"""Rows of a table through a transaction: encoding, NOT NULL, primary key, root lock.
+"""Insert, update and delete of table rows in a transaction: encoding, NOT NULL, key, root lock.
 
-Everything else a row must satisfy (unique values, foreign keys) is asked of participants at commit;
-what needs expressions (CHECK, defaults) has happened before.
+Participants check everything else a row must satisfy (unique values, foreign keys) at commit; the
+executor has evaluated what needs expressions (CHECK, defaults) before.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ SHOWN_MAX = 64
 
 
 def insert(transaction: Transaction, table: CompiledTable, row: Row) -> None:
-    """Add a whole row (by slot). 23505: its key is taken; 23502: a column must not be NULL."""
+    """Add a complete row (by slot). 23505: its key is taken; 23502: a column must not be NULL."""
     key = table.key_of(row)
     value = checked(table, row)
     _lock_root(transaction, table, key, row)
@@ -101,7 +101,7 @@ def null_refused(table: CompiledTable, column: str, values: Iterable[Any]) -> In
 
 
 def failing(values: Iterable[Any]) -> str:
-    """Which row it was, for people; long values are cut."""
+    """The error detail that shows the row; long values are truncated."""
     shown = ["null" if value is None else str(value) for value in values]
     cut = [one if len(one) <= SHOWN_MAX else f"{one[:SHOWN_MAX]}.." for one in shown]
     return f"failing row contains ({', '.join(cut)})"

@@ -14,7 +14,7 @@ CATALOG_KEY = KeyCodec((KeyColumn(BIGINT),), row_prefix(model.CATALOG_RELATION))
 
 
 def apply_edit(transaction: Transaction, edit: Edit) -> None:
-    """Write what the edit changed; it takes effect, for everybody at once, with the commit."""
+    """Write what the edit changed; it takes effect, for all sessions at once, with the commit."""
     for id_, item in edit.objects().items():
         key = CATALOG_KEY.encode((id_,))
         transaction.write(key, transaction.get(key), None if item is None else model.encode(item))

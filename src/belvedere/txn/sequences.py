@@ -60,14 +60,15 @@ class Sequences:
         return found[0] if found else None
 
     def go_on_after(self, sequence: Sequence, value: int) -> None:
-        """As `set_value`, but `value` may lie one step outside of the bounds: to start anew."""
+        """As `set_value`, but `value` may lie one step outside of the bounds: to restart the
+        sequence."""
         with self._mutex:
             self._left.pop(sequence.id, None)
             self._last.pop(sequence.id, None)
             self._run(lambda txn: _store(txn, sequence.id, value, range(0)))
 
     def set_value(self, sequence: Sequence, value: int) -> None:
-        """Go on after `value`; numbers reserved before are forgotten."""
+        """Continue after `value`; numbers reserved before are discarded."""
         if not sequence.minimum <= value <= sequence.maximum:
             raise InvalidInput("value is out of the sequence's bounds", sqlstate="22003")
         with self._mutex:

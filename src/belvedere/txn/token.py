@@ -1,4 +1,4 @@
-"""Tokens: a position that a client may carry to another connection, and prove it got from us.
+"""Position tokens: authenticated log positions that a client may carry to another connection.
 
     store id (16) . incarnation (8) . position (8) . MAC (8), as URL-safe base64
 

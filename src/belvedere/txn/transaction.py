@@ -1,6 +1,6 @@
 """A transaction: a snapshot, its own writes on top, locks, savepoints, and one commit.
 
-It satisfies `border.Reader`, so everything that can read a snapshot can read a transaction and then
+It satisfies `Reader`, so everything that can read a snapshot can read a transaction and then
 sees its own writes too. Rows that participants derive from those writes (index entries, immediate
 views) are previewed lazily, at the first read of a derived relation; the final ones are made in the
 commit section from the newest state.
@@ -231,13 +231,13 @@ class Transaction:
             self._held[key] = None
 
     def locks_to_retry(self, lost: Retry) -> tuple[LockRequest, ...]:
-        """What another attempt should hold first; nothing after a deadlock, which they made."""
+        """The locks another attempt should take first; none after a deadlock, which they caused."""
         return () if lost.sqlstate == DEADLOCK else tuple(sorted(self.held_locks))
 
     def hold_first(self, requests: Sequence[LockRequest]) -> None:
-        """Take these locks before anything is read, and then look at what is published: for another
-        attempt after a lost race. Whoever won it has published before giving the lock away, so
-        this attempt cannot lose to a holder of the same locks again."""
+        """Take these locks before anything is read, and then take a new snapshot: for another
+        attempt after a lost race. The winner published before it released the lock, so this
+        attempt cannot lose to a holder of the same locks again."""
         for request in requests:
             self.lock(request)
         if requests:
@@ -274,14 +274,14 @@ class Transaction:
 
     def require_stable(self, start: bytes, end: bytes) -> None:
         """Let the commit fail with Retry when another one changes something in the range: for
-        whoever copies it."""
+        statements that copy it."""
         self.isolation = self.isolation._replace(validates_reads=True)
         self._ranges = [*self._ranges, Range(start, end)]
 
     # -- statements and savepoints ------------------------------------------------------------
 
     def begin_statement(self) -> None:
-        """Under READ COMMITTED, move on to what is published now."""
+        """Under READ COMMITTED, take a snapshot of what is published now."""
         if self.ended:
             raise _ended()
         if not self.isolation.snapshot_per_statement:
@@ -304,7 +304,7 @@ class Transaction:
         return any(change.seen == snapshot.batch for change in changes)
 
     def show_catalog(self, catalog: Catalog) -> None:
-        """See a catalog of this transaction's own making from now on."""
+        """Use a catalog that this transaction itself changed from now on."""
         if self._planned is None:
             self._planned = self._earlier[0] if self._earlier else self.snapshot
         self.snapshot = self.snapshot._replace(catalog=catalog)
@@ -393,7 +393,7 @@ class Transaction:
 
 
 class _EndedReader:
-    """What a transaction reads once its snapshot is given back: nothing, rather than the wrong."""
+    """The reader of an ended transaction, whose snapshot is released: every read is refused."""
 
     @property
     def position(self) -> int:

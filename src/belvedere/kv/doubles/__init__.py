@@ -1,1 +1,1 @@
-"""Stores that help tests: one compares, one records, some fail or lose power on request."""
+"""Test doubles of the stores: they compare, record, fail or lose power on request."""

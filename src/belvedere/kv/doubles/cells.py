@@ -1,8 +1,8 @@
-"""A row-atomic store in memory: HBase's rules, nothing kinder.
+"""A row-atomic store in memory, with exactly HBase's rules.
 
 The rules are pure functions over immutable row states, so that the exhaustive explorer can keep and
-compare whole stores; `MemoryCells` holds one such store behind a mutex. What real stores do now and
-then, this one does whenever a test asks: a compaction, at any moment, of any row.
+compare entire stores; `MemoryCells` holds one such store behind a mutex. What real stores do now
+and then, this one does whenever a test asks: a compaction, at any moment, of any row.
 
 A row state is a tuple of (column, Versions), by column; `()` is no row.
 """

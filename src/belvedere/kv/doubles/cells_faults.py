@@ -1,8 +1,8 @@
-"""A CellStore that fails, seeded, for callers that run in threads and in real time.
+"""A CellStore with seeded faults, for callers that run in threads and in real time.
 
 Each change may be lost before or after its effect, carried out once more later, or answered False
 although applied. What is repeated or delayed arrives during later calls, at most `late_calls_max`
-of them later. Virtual time, pauses and deaths are in `cells_network`; this one is for whole
+of them later. Virtual time, pauses and deaths are in `cells_network`; this one is for complete
 databases.
 """
 

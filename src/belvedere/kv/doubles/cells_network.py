@@ -1,10 +1,10 @@
-"""A row-atomic store behind an unkind network, in virtual time, on one thread.
+"""A simulated row-atomic store behind a faulty network, in virtual time, on one thread.
 
 Processes are steps (generators) on machines. Every request takes time to arrive and to be answered,
 and by the seed some are lost, answered and lost on the way back, delayed beyond their timeout,
-carried out twice, or answered False although applied. Parts of one multi-get or `Many` travel
-apart. A machine may pause (its processes stand still, its requests arrive all the same), die, and
-be replaced. Tombstones are compacted away at random, but not before they are a grace old.
+carried out twice, or answered False although applied. Parts of one multi-get or `Many` are sent
+separately. A machine may pause (its processes stand still, its requests arrive all the same), die,
+and be replaced. Tombstones are compacted away at random, but not before they are a grace old.
 
 The promise made to the protocol, and nothing more: a request arrives at most a grace after the work
 it belongs to began, or never.
@@ -43,7 +43,7 @@ from belvedere.kv.doubles.cells import MemoryCells
 
 @dataclass(frozen=True, slots=True)
 class Weather:
-    """How often what goes wrong, for each request, and how long things take."""
+    """The probability of each fault, for each request, and the latencies and limits."""
 
     request_lost: float = 0.0
     reply_lost: float = 0.0
@@ -117,7 +117,7 @@ class World:
         self.at(self.now, lambda: self._resume(process, None, None))
 
     def run(self, until: float, stop: Callable[[], bool] = lambda: False) -> None:
-        """Go on until a moment, or until `stop` says so."""
+        """Run events until a moment, or until `stop` returns true."""
         while self._events and self._events[0][0] <= until and not stop():
             self.now, _, action = heapq.heappop(self._events)
             action()
@@ -186,7 +186,7 @@ class World:
             self._request(trip, number, part)
 
     def _request(self, trip: _Trip, number: int, operation: Operation) -> None:
-        """Decide what becomes of one request."""
+        """Decide the fate of one request: delivered, lost, delayed or repeated."""
         weather, draw = self.weather, self.random.random()
         arrives = self.now + self._latency()
         if weather.operations_per_second is not None:
@@ -207,11 +207,11 @@ class World:
             self.at(timeout, lambda: self._lose(trip))
 
     def stall(self, seconds: float) -> None:
-        """The store answers nobody for a while; requests queue up."""
+        """The store answers no request for a while; requests queue up."""
         self._busy_until = max(self._busy_until, self.now) + seconds
 
     def _queue(self, arrives: float, per_second: float, operation: Operation) -> float:
-        """When a store of limited speed gets to a request: it serves all that wait in random order,
+        """When a store of limited speed serves a request: it serves waiting ones in random order,
         so some wait long, as in a store of many threads."""
         rows = len(operation.gets) if isinstance(operation, MultiGet) else 1
         cost = (1.0 + 0.05 * (rows - 1)) / per_second

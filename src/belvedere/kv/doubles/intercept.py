@@ -1,4 +1,4 @@
-"""A batch store around another one, with one place that sees every call.
+"""A batch store that wraps another one and passes every call through one method.
 
 The recorder and the faults are each one `around` method. A scan is one call per batch, because that
 is when the inner store is asked; its end is a batch of no rows.

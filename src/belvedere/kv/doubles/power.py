@@ -1,7 +1,7 @@
 """A memory store that can lose power: what was not synced may go, newest first, batch by batch.
 
-Like a write-ahead log after a power cut: some prefix of the unsynced batches survives, each whole.
-Ingested files survive by themselves, even where earlier unsynced batches do not.
+Like a write-ahead log after a power cut: some prefix of the unsynced batches survives, each
+complete. Ingested files survive by themselves, even where earlier unsynced batches do not.
 """
 
 from __future__ import annotations

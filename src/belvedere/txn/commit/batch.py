@@ -2,12 +2,12 @@
 
     section   conflicts and catalog checked against the newest written state; participants check and
               derive their rows at p-1; log record, base rows and derived rows written as one batch
-    group     (durability full) one sync and one anchor for everybody who wrote before it began
+    group     (durability full) one sync and one anchor for all commits written before it began
     publish   readers see position p; then the commit is acknowledged
 
 Invariants: positions are dense and taken only in the section; a transaction that fails in the
-section leaves nothing; after a failed write or sync nothing more is written, and reads go on at the
-published position.
+section leaves nothing; after a failed write or sync nothing more is written, and reads continue at
+the published position.
 """
 
 from __future__ import annotations
@@ -57,8 +57,8 @@ Prefixes = bytes | frozenset[bytes]
 
 
 class _Deriving(NamedTuple):
-    """Who has a say in a commit, which of them check it, and, where each has one, their ways for a
-    single row."""
+    """The participants of a commit, those of them that check it, and, where each has one, their
+    fast paths for a single row."""
 
     participants: tuple[Participant, ...]
     checking: tuple[Participant, ...]
@@ -144,7 +144,7 @@ class BatchCommit:
         return position
 
     def _acknowledge(self, batch: int, position: int) -> None:
-        """Return when the batch may be told of."""
+        """Return when the batch may be acknowledged."""
         if self._group is not None:
             self._group.wait(batch)
         if failpoints.armed:
@@ -153,8 +153,8 @@ class BatchCommit:
             self._keep_house()
 
     def _keep_house(self) -> None:
-        """The commit is done: what fails here is not told to whoever made it, or it would be made
-        again."""
+        """The commit is done: a failure here is not reported to its client, which would run the
+        transaction again."""
         excess = len(self._outcomes) - self._outcomes_max
         for transaction in list(islice(self._outcomes, max(excess, 0))):
             self._outcomes.pop(transaction, None)
@@ -174,13 +174,13 @@ class BatchCommit:
         return self._failure is not None or (group is not None and group.failure is not None)
 
     def publish_written(self) -> None:
-        """Make everything written durable and visible: whoever wrote it may have been interrupted
-        since, with nobody left to wait for it."""
+        """Make everything written durable and visible: its writers may have been interrupted since,
+        so that none is left to wait for it."""
         if self._group is not None:
             self._group.finish()
 
     def shut(self) -> None:
-        """Wait for the commits under way, and let nobody in after them."""
+        """Wait for the commits under way, and admit none after them."""
         with self._section:
             self._shut = True
         if self._group is not None and not self.failed:
@@ -196,7 +196,8 @@ class BatchCommit:
             self._section.release()
 
     def newest_reader(self) -> Reader:
-        """The newest written state, which may move on at any time: for looking, not for writing."""
+        """The newest written state, which may change at any time: to be read, not to be written
+        from."""
         last = self.newest
         return NewestReader(self._store, last.position, last.catalog)
 
@@ -257,7 +258,8 @@ class BatchCommit:
     def _append(
         self, transaction: bytes, changes: tuple[RowChange, ...], time: int, own: int
     ) -> tuple[int, int]:
-        """Write a transaction, which has `own` snapshots open; its batch number and position."""
+        """Write a transaction, which has `own` snapshots open; returns batch number and
+        position."""
         batch_number, position, before, last_hash = self._visibility.written
         batch_number += 1
         position += 1
@@ -342,7 +344,8 @@ class BatchCommit:
         return found
 
     def _require_no_conflict(self, intent: Intent) -> None:
-        """Raise Retry when what a transaction wrote, or must not have changed, is another now."""
+        """Raise Retry when a row that the transaction wrote, or must find unchanged, has
+        changed."""
         entries = self._undo
         for key, _, _, seen in intent.changes:
             lost_to = self._visibility.undo.changed_after(key, seen) if key in entries else 0
@@ -373,14 +376,15 @@ class BatchCommit:
                 raise _conflict(self.newest.position, "a table it wrote was redefined")
 
     def _derive_alone(self, alone: Sequence[Alone], change: RowChange, derived: Rows) -> None:
-        """For a commit of one row. It gets from the store with no frame in between."""
+        """Derive rows by the fast path of a one-row commit: gets call the store with no Python
+        frame in between."""
         _, old, new, _ = change
         get = self._bare_get
         try:
             for derive in alone:
                 derive(old, new, get, derived)
         except Exception as error:
-            if type(error) is not Exception:  # the store's own are that bare
+            if type(error) is not Exception:  # the binding raises bare Exception
                 raise
             raise self._failed(error) from error
 
@@ -422,8 +426,8 @@ class BatchCommit:
             raise
 
     def _end_writing(self, error: BaseException, batch: Sequence[Write]) -> None:
-        """After a failed write. Whether the position is taken may not be known, so nobody may take
-        it again."""
+        """After a failed write. Whether the position is taken may not be known, so it is not
+        taken again."""
         if isinstance(error, InvalidInput):
             return  # refused by the store: nothing happened
         self._failure = Unavailable("a commit was interrupted")

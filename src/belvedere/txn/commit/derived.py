@@ -9,7 +9,7 @@ from belvedere.txn.border import Reader, Rows
 
 class DerivedRows:
     """The Writer of a commit: derived rows, later ones winning, sums added to what is stored.
-    `shared` is what participants work out for each other."""
+    `shared` holds intermediate results that participants share."""
 
     __slots__ = ("_reader", "rows", "shared")
 

@@ -1,12 +1,12 @@
-"""Group commit: one sync of the log for everybody who wrote before it began.
+"""Group commit: one sync of the log for all clients that wrote before it began.
 
-The last to come of those who are expected leads: it notes what is written, syncs the store (which
-releases the GIL, so others keep writing), writes the anchor, publishes what it noted, and has those
-woken whom that served. As many are expected as took part last time. The first to wait watches the
-clock: when not all have come in time, it leads those who have.
+The last of the expected clients to arrive leads: it notes what is written, syncs the store (which
+releases the GIL, so others keep writing), writes the anchor, publishes what it noted, and starts
+waking the clients that this served. As many clients are expected as took part last time. The first
+to wait watches the clock: at the timeout it leads the clients that have arrived.
 
-Those served are woken in a chain: each one, as soon as it has the GIL, wakes the next. Woken all at
-once they would only queue for the GIL, and have to be woken again when it is their turn.
+Served clients are woken in a chain: each one, as soon as it has the GIL, wakes the next. Woken all
+at once they would only queue for the GIL, and have to be woken again when it is their turn.
 
 Invariant: what is published, and hence what is acknowledged, was written before a sync that
 returned success, and the anchor says so. The first failure ends writing for good: a sync that
@@ -26,13 +26,13 @@ from belvedere.txn.commit.visibility import Visibility
 
 PATIENCE_EACH = 0.3
 PATIENCE_MAX = 3.0
-"""How long the first to come waits for each of the others, and for all of them, in syncs. Without
-patience half of them write while the others are synced, and each sync serves a half."""
+"""How long the first client waits for each of the others, and for all of them, in syncs. Without
+that wait half of them write while the others are synced, and each sync serves a half."""
 SYNC_S_MAX = 0.005
 
 
 _Client = threading.Lock
-"""Who waits, as the lock it waits for, which is its own."""
+"""A waiting client, represented by the lock that it waits for."""
 
 
 class GroupSync:
@@ -48,7 +48,7 @@ class GroupSync:
         self._anchor = anchor
         self._mutex = threading.Lock()  # guards the five below
         self._leader: _Client | None = None
-        self._watch: _Client | None = None  # who waits with an eye on the clock
+        self._watch: _Client | None = None  # the client that waits with a timeout
         self._waiters: dict[_Client, int] = {}  # for which batch each waits
         self._served: dict[_Client, None] = {}  # to be woken, in order
         self._expected = 1  # how many took part when the last group ended
@@ -67,13 +67,13 @@ class GroupSync:
                     raise self.failure
                 if self._begins_to_lead(me, batch):
                     self._lead()
-        except BaseException:  # an interrupted client is not to hold up the others
+        except BaseException:  # an interrupted client must not block the others
             self._abandon(me)
             raise
 
     def finish(self) -> None:
-        """Make everything written durable and visible, also what nobody waits for any more. A
-        failure stays in `failure`, and those whom it concerns are told."""
+        """Make everything written durable and visible, also what no client waits for any more. A
+        failure stays in `failure`, and is raised in the clients that wait."""
         try:
             self.wait(self._visibility.written.batch)
         except Unavailable as error:
@@ -101,7 +101,8 @@ class GroupSync:
         return False
 
     def _leads_those_who_came(self, me: _Client) -> bool:
-        """Wait for those who are expected, for some time; whether to lead without the others."""
+        """Wait for the expected clients, up to a timeout; whether to lead without the missing
+        ones."""
         patience = min(PATIENCE_EACH * (self._expected - 1), PATIENCE_MAX)
         if me.acquire(timeout=patience * self._sync_s):
             me.release()
@@ -124,7 +125,7 @@ class GroupSync:
         self._wake_next()
 
     def _abandon(self, me: _Client) -> None:
-        """Of one who will not wait any more: what it was to do, another one does."""
+        """Remove a client that stops waiting: another one takes over its part."""
         with self._mutex:
             self._waiters.pop(me, None)
             self._served.pop(me, None)
@@ -133,8 +134,8 @@ class GroupSync:
         self._wake_next()
 
     def _settle(self) -> None:
-        """Nobody leads any more: those served are to be woken, and one of the others is to look
-        whether to watch or to lead. Done twice it does no harm: who settles may be interrupted."""
+        """End the leadership: queue the served clients to be woken, and wake one of the others,
+        which decides whether to watch or to lead. Idempotent: the caller may be interrupted."""
         waiters = self._waiters
         self._expected = len(waiters) + 1
         for client, batch in list(waiters.items()):
@@ -169,7 +170,7 @@ def _wake_first(clients: dict[_Client, Any]) -> None:
     client = next(iter(clients), None)
     if client is None:
         return
-    if client.locked():  # or it is awake, and whoever woke it was interrupted here
+    if client.locked():  # or it is awake, and its waker was interrupted here
         client.release()
     del clients[client]
 

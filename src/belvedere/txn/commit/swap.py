@@ -1,5 +1,4 @@
-"""A swap: one row replaced, or added, by its key, as a transaction of its own without the apparatus
-of one.
+"""The single-row fast path: one row replaced or inserted by its key, in a transaction of its own.
 
 Most writes of an application change one row in a statement of its own. Such a commit needs no
 snapshot, since it reads one value, and no conflict check against one: it takes the root lock of its

@@ -1,4 +1,4 @@
-"""What readers may see, and who is looking.
+"""The published state, the open snapshots, and the writing of batches that snapshots must not see.
 
 Two states matter: `written`, the newest batch in the store, known only to the commit section; and
 `published`, the newest batch that readers may see. With durability off they are the same; with
@@ -42,7 +42,7 @@ class Visibility:
     # -- snapshots ----------------------------------------------------------------------------
 
     def open(self) -> Snapshot:
-        """A snapshot of what is published now; to be given back."""
+        """A snapshot of what is published now; the caller releases it."""
         with self.latch:
             snapshot = self.published
             batch = snapshot[0]
@@ -66,7 +66,7 @@ class Visibility:
         return SnapshotReader(self, snapshot)
 
     def note_catalog(self, state: Snapshot) -> None:
-        """Remember that snapshots from this one on plan with its catalog."""
+        """Record that snapshots from this one on plan with its catalog."""
         with self.latch:
             self._catalogs.append((state.batch, state.catalog.version))
 
@@ -90,7 +90,7 @@ class Visibility:
         own: int,
     ) -> None:
         """Write a batch, made of changes and derived rows, that makes `successor` the newest
-        state. `own` is how many open snapshots belong to the writer, who will not read through
+        state. `own` is how many open snapshots belong to the writer, which will not read through
         them again."""
         with self.latch:
             if failpoints.armed:
@@ -146,7 +146,7 @@ class Visibility:
         with self.latch:
             hidden, batch = self._hidden, through[0]
             while hidden and hidden[0][0] <= batch:
-                self.published = hidden[0]  # before it is gone: an interrupt may come between
+                self.published = hidden[0]  # before it is removed: an interrupt may hit in between
                 hidden.popleft()
             self._purge()
         if self._waiting:
@@ -167,8 +167,8 @@ class Visibility:
             self._moved.notify_all()
 
     def wait_past(self, position: int, timeout_s: float | None) -> bool:
-        """Block until something after `position` is published; False when the time is up, or when
-        nothing will come any more."""
+        """Block until something after `position` is published; False at the timeout, or when
+        nothing more will be published."""
         with self._moved:
             self._waiting += 1
             try:
@@ -180,8 +180,7 @@ class Visibility:
         return self.published.position > position
 
     def end_waits(self) -> None:
-        """Wake everybody who waits: the store is being closed, or nothing more can be made
-        durable."""
+        """Wake all waiters: the store is being closed, or nothing more can be made durable."""
         with self._moved:
             self._ended = True
             self._moved.notify_all()

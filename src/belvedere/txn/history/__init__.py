@@ -1,1 +1,1 @@
-"""The only place for time: undo index, past positions by the log, watermarks, floors."""
+"""Reading earlier states: snapshots through the undo index, past positions through the log."""

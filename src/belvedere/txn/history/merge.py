@@ -1,4 +1,4 @@
-"""A scan of the store with some keys replaced: how snapshots, transactions and past positions scan.
+"""Merge of a scan with an overlay of replaced keys, as snapshots and transactions need it.
 
 `overlay` says what a key is instead (None: absent). It wins over the store, wherever the key falls.
 """

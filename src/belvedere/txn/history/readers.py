@@ -1,6 +1,6 @@
-"""Readers of the embedded engine: at a snapshot, at the newest written state, at a past position.
+"""Readers of a batch-atomic store: at a snapshot, at the newest written state, with an overlay.
 
-All of them satisfy `border.Reader`.
+All of them satisfy `Reader`.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class SnapshotReader:
     """The store as of a snapshot: what it holds now, with later batches undone.
 
     Also without an open snapshot every single read is of one moment, its own or a later one: what
-    was forgotten of the undo index by the time it is asked was published before."""
+    was removed from the undo index by the time of the read was published before."""
 
     __slots__ = ("_batch", "_get", "_home", "_undo", "catalog", "position")
 
@@ -77,10 +77,10 @@ class SnapshotReader:
         while True:
             seen = self._home.written[0]
             batches = self._home.store.scan(start, end, reverse=reverse, batch_rows=batch_rows)
-            first = next(batches, None)  # opens the iterator before the undo index is looked at
+            first = next(batches, None)  # opens the iterator before the undo index is read
             overlay, forgotten = self._overlay(start, end)
             # Undoing a batch that the iterator has not seen shows one before it, which it may not
-            # have seen either. That takes a whole group commit in between.
+            # have seen either. That takes an entire group commit in between.
             if not overlay or forgotten <= seen:
                 return merge_scan(_chain(first, batches), overlay, reverse=reverse, limit=limit)
 
@@ -103,7 +103,7 @@ class SnapshotReader:
 
 
 class NewestReader:
-    """The newest written state: only inside the commit section, where nobody else writes."""
+    """The newest written state: only inside the commit section, where there is no other writer."""
 
     __slots__ = ("_store", "catalog", "get", "multi_get", "position", "scan_values")
 

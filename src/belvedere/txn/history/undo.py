@@ -1,18 +1,18 @@
-"""Before-images of recent batches: what lets a snapshot see the past of a store that keeps one
-version.
+"""The undo index: before-images of recent batches, so that snapshots can read a one-version store.
 
 Every batch publishes the old values of its keys here, under its batch number, *before* it is
-written. A reader of snapshot b reads the store first and then looks here: the first entry of the
-key with a batch number above b is the value at b; without one, what the store said is.
+written. A reader of snapshot b reads the store first and the undo index second: the first entry of
+the key with a batch number above b is the value at b; without one, what the store said is.
 
 Invariants
 - Entries of one key are in batch order.
-- An entry goes only when no open snapshot, and not the published batch, is older than it.
-- It goes before its spilled value does: who finds the value gone does not find the entry again.
-- Changes and questions about ranges happen under the publish latch, which the caller holds. A
-  look-up of one key needs no latch: it is atomic, and an entry list is only ever replaced.
+- An entry is removed only when no open snapshot, and not the published batch, is older than it.
+- It is removed before its spilled value: a reader that misses the value does not find the entry
+  again.
+- Changes and range queries happen under the publish latch, which the caller holds. A lookup of
+  one key needs no latch: it is atomic, and an entry list is only ever replaced.
 
-Most commits come and go without a question about a range, so keys are sorted when one is asked.
+Most entries live and die without a range query, so keys are sorted only when there is one.
 
 Old values beyond the memory budget move to a scratch store, which is emptied on open: snapshots die
 with the process.
@@ -34,14 +34,14 @@ STALE_KEYS_MAX = 1000
 
 
 class Spilled(NamedTuple):
-    """Where an old value went: its key in the scratch store."""
+    """An old value moved to the scratch store, by its key there."""
 
     id: int
 
 
 class Forgotten(Exception):
-    """An old value went since its entry was found. Its batch is published, then, and whoever has no
-    snapshot open reads a later moment instead."""
+    """An old value was removed after its entry was found. Its batch is published, then, and a
+    reader without an open snapshot reads a later moment instead."""
 
 
 class Entry(NamedTuple):
@@ -65,8 +65,8 @@ class UndoIndex:
         self._open_scratch = open_scratch
         self._scratch: BatchStore | None = None
         self._spilled = 0
-        self.floor = 0  # up to which batch entries were forgotten
-        self.entries = self._entries  # for the two hot questions: is it empty, is this key in it
+        self.floor = 0  # up to which batch entries were removed
+        self.entries = self._entries  # for the two hot checks: is it empty, is this key in it
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -77,7 +77,7 @@ class UndoIndex:
 
     @property
     def spilled(self) -> int:
-        """How many old values went to the scratch store since it was opened."""
+        """How many old values were moved to the scratch store since it was opened."""
         return self._spilled
 
     def publish(
@@ -109,14 +109,14 @@ class UndoIndex:
             self._entries[key] = (*known, entry)
 
     def withdraw(self, batch: int) -> None:
-        """Take back the newest batch, whose write failed."""
+        """Remove the newest batch, the write of which failed."""
         number, keys = self._batches.pop()
         assert number == batch
         for key in keys:
             self._keep(key, 0, batch - 1)
 
     def purge(self, floor: int) -> None:
-        """Forget the entries of batches at or below `floor`: nobody reads before it any more."""
+        """Remove the entries of batches at or below `floor`: no reader is older than it."""
         batches, entries = self._batches, self._entries
         self.floor = floor
         while batches and batches[0][0] <= floor:
@@ -156,7 +156,7 @@ class UndoIndex:
         return (key for key in order.irange(start, end, inclusive=(True, False)) if key in entries)
 
     def value_at(self, key: bytes, batch: int, stored: bytes | None) -> bytes | None:
-        """The value of `key` for a reader at `batch` who found `stored` in the store."""
+        """The value of `key` for a reader at `batch` that found `stored` in the store."""
         for entry in self._entries.get(key, ()):
             if entry.batch > batch:
                 return self.resolve(entry.old)

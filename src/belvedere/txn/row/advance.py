@@ -1,8 +1,8 @@
-"""Bringing (decided, applied) forward: done by whoever needs more, for everybody.
+"""Advancing the decided and applied positions: done by any node that needs it, for all of them.
 
 Positions are dense, so one multi-get reads the next ones. An empty one is waited for, then closed;
 a record whose cells are not marked written is applied again, which changes nothing if they were. A
-reader reads cells as of `applied` and therefore never meets half a transaction.
+reader reads cells as of `applied` and therefore never sees half a transaction.
 
 Nothing at or below `applied` is ever applied again, and a helper acts only on what it read within
 the work limit: this is what lets floors work (see `forget`).
@@ -39,7 +39,7 @@ _seconds = struct.Struct(">d")
 
 
 def snapshot(node: Node, at_least: int = 0) -> Step[int]:
-    """A position to read at: everything up to it is in place."""
+    """A position to read at: everything up to it is applied."""
     positions, _, _ = yield from read_positions()
     if positions.applied >= at_least:
         return positions.applied
@@ -47,7 +47,7 @@ def snapshot(node: Node, at_least: int = 0) -> Step[int]:
 
 
 def positions_from(node: Node, at_least: int) -> Step[Positions]:
-    """Where the store is, once everything up to `at_least` is in place."""
+    """The positions of the store, once everything up to `at_least` is applied."""
     while True:
         positions, _, _ = yield from read_positions()
         if positions.applied >= at_least:
@@ -56,7 +56,7 @@ def positions_from(node: Node, at_least: int) -> Step[Positions]:
 
 
 def handed_out() -> Step[int]:
-    """The last position that anybody took."""
+    """The last position that any attempt took."""
     return layout.number((yield Get(layout.COUNTER_ROW)), layout.NUMBER, layout.COUNTER_ROW)
 
 
@@ -118,8 +118,8 @@ def _help(node: Node, need: int) -> Step[int]:
 
 
 def _wait_or_close(node: Node, position: int, shared: float) -> Step[None]:
-    """An empty position: its writer is on its way, or gone. Time in which we ourselves stood still,
-    or the store did, does not count: the writer could not have moved either."""
+    """An empty position: its writer is still at work, or dead. Time in which this process or the
+    store stood still does not count: the writer could not have progressed either."""
     delay = node.closing_delay(shared)
     poll = max(delay / 4, 0.001)
     now = yield Now()
@@ -133,8 +133,8 @@ def _wait_or_close(node: Node, position: int, shared: float) -> Step[None]:
 
 
 def _unmarked(entry: Entry) -> bool:
-    """A record whose cells are not marked written. Met for the first time, its writer is most
-    likely writing them at this moment, so it pays to look once more before doing it for them."""
+    """A record whose cells are not marked written. When it is met for the first time, its writer
+    is most likely writing them now, so it pays to read once more before helping."""
     return entry.record is not None and not entry.applied
 
 
@@ -187,7 +187,7 @@ def positions_in(cells: Cells) -> tuple[Positions, bytes | None, float]:
 
 
 def _move(node: Node, stored: bytes | None, moved: Positions, shared: float) -> Step[None]:
-    """Compare-and-set; losing only means that somebody else was quicker. The shared closing delay
+    """Compare-and-set; losing only means that another node was faster. The shared closing delay
     shrinks a little with every step, in the same write."""
     puts = [Put(layout.POSITIONS, layout.ONLY, layout.encode(moved))]
     if shared > 0:

@@ -31,8 +31,8 @@ def read_version() -> Step[int]:
 
 
 def raise_version(version: int) -> Step[None]:
-    """Make the catalog version at least this: the catalog rows of it are committed already, and
-    whoever sees them may say so."""
+    """Make the catalog version at least this: its catalog rows are committed already, so
+    any node that reads them may write the version."""
     while True:
         yield Begin()
         try:

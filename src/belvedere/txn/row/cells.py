@@ -1,13 +1,13 @@
-"""Data rows as cells: what a write becomes, and what a reader as of a position makes of the cells.
+"""Data rows as cells: how a write is encoded, and how cells are read as of a position.
 
     0x00        the marker, written at p by every put and delete: '+' and born, or '-'
-    <column>    a value, written only when it changed; 0x00 alone is NULL after a value
+    <column>    a value, written only when it changed; a single 0x00 is NULL after a value
     '+'         a delta cell, one version for each transaction that added
     '='         a fold cell at f: the sum of every delta (and put) at or below f
 
 Every change leaves a marker, so that deletes and NULLs count as changes too. Cells older than
 `born` belong to an earlier life of the key. Nothing here is a tombstone: those would hide history.
-A put starts the sum anew: the row as of s is the newest of put and fold at or below s, plus the
+A put resets the sum: the row as of s is the newest of put and fold at or below s, plus the
 deltas after it.
 """
 

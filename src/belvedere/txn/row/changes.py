@@ -1,6 +1,6 @@
-"""The change log of a row-atomic store, as everybody above reads it.
+"""The change log of a row-atomic store: reading, consumers and trimming.
 
-Records are put together from log rows, in position order over all lanes; positions that were closed
+Records are assembled from log rows, in position order over all lanes; positions that were closed
 and records that changed no table (batches of view maintenance) are left out. Trimming is
 `forget`: floors are announced, the grace is waited out, and then they act.
 """
@@ -75,7 +75,7 @@ class CellLog:
             upto = min(through, after + node.settings.log_batch)
             wanted = range(after + 1, upto + 1)
             found = self._commits.look(lambda wanted=wanted: _read_some(node, wanted))  # type: ignore[misc]
-            self._require(after, upto)  # what was trimmed meanwhile was not seen
+            self._require(after, upto)  # what was trimmed in between was not seen
             for position, record in found:
                 yield _with_position(position, record)
             after = upto
@@ -188,7 +188,7 @@ class CellLog:
         return held
 
     def _fold(self) -> None:
-        """Fold every sum that has delta cells, so that those can go."""
+        """Fold every sum that has delta cells, so that the deltas can be removed."""
         start = keyspace.row_prefix(keyspace.USER_RELATIONS_FROM)
         for row in self._commits.look(lambda: _summed(start, _DATA_END)):
             self._commits.look(lambda row=row: fold.fold(row))  # type: ignore[misc]
@@ -223,8 +223,8 @@ def _read_records(node: Node, positions: range) -> Step[list[tuple[int, layout.R
 
 
 def _with_position(position: int, body: bytes) -> Record:
-    """The record as it would be had its position been known when it was made: `codec.record` says
-    where in its header it stands."""
+    """The record with its position written into its header, which was not known when it was encoded
+    (`codec.record` has the offset)."""
     decode_record(body)  # as it was written
     told = body[HASH_BYTES:_POSITION_AT] + _position.pack(position) + body[_POSITION_AT + 8 :]
     return decode_record(_hash.pack(xxh3_64_intdigest(told)) + told)

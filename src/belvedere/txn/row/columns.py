@@ -1,4 +1,4 @@
-"""Rows of tables, one cell a column, so that other users of the store can read them.
+"""Table rows as cells, one cell a column, so that other users of the store can read them.
 
 The cell of slot 3 is the column `c3`: columns may be renamed, slots stay. NULL is no cell. What is
 in a cell:
@@ -13,8 +13,8 @@ in a cell:
 | INTERVAL, UUID | 16 bytes, as in a row (`codec.row_slots`) |
 
 Bytes that are empty or begin with 00 have 00 01 before them: a cell is never empty, and a single 00
-is the NULL of a column that had a value before (`cells`). A column that came later with a default
-has the default where there is no cell; its NULL is therefore a cell of its own, 00 00 00.
+is the NULL of a column that had a value before (`cells`). A column that was added later with a
+default has the default where there is no cell; its NULL is therefore a cell of its own, 00 00 00.
 
 Only what changed is written: the cells of an update are the difference of two rows.
 """
@@ -61,7 +61,7 @@ class TableCells:
         ]
 
     def changed(self, old: bytes | None, new: bytes) -> dict[bytes, bytes | None]:
-        """The cells to write when a row becomes `new`; None: the value goes."""
+        """The cells to write when a row becomes `new`; None: the value is removed."""
         after = self.cells(new)
         if old is None:
             return {column: value for column, value in after.items() if value is not None}

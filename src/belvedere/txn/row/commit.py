@@ -1,9 +1,9 @@
 """The commit of one transaction, step by step.
 
-    1  take the locks, primary first; then re-read catalog version, floors and every row to be
-    written 2  only then take a position from the counter 3  stamp the primary lock with it: fails
-    if anybody broke the lock 4  fill the log row: this is the commit. Closed meanwhile: locks are
-    still ours, go to 2
+    1  take the locks, primary first; then re-read catalog version, floors and every row to write
+    2  only then take a position from the counter
+    3  stamp the primary lock with it: fails if another node broke the lock
+    4  fill the log row: this is the commit. If it was closed before: keep the locks, go to 2
     -  acknowledge
     5  write the cells and the outcome cell; mark the record applied and release the locks
 
@@ -183,7 +183,8 @@ def _reach_log(node: Node, held: Held, record: Record, value: bytes) -> Step[int
 
 
 def take_position(node: Node) -> Step[int]:
-    """A position nobody else has. One that is lost on the way stays empty until it is closed."""
+    """A position of this attempt only. One that is lost with a reply stays empty until it is
+    closed."""
     for _ in range(node.settings.tries_max):
         yield Begin()
         try:
@@ -195,7 +196,7 @@ def take_position(node: Node) -> Step[int]:
 
 
 def _slow_down(node: Node, seconds: float) -> Step[None]:
-    """We live and were closed: tell everybody to wait longer than this took."""
+    """A live writer was closed: raise the shared closing delay above the time this took."""
     node.counts["live writers closed"] += 1
     _, _, shared = yield from advance.read_positions()
     longer = min(max(2 * shared, 2 * seconds), node.settings.lease_seconds)
@@ -207,7 +208,7 @@ def _slow_down(node: Node, seconds: float) -> Step[None]:
 
 
 def _settle(node: Node, held: Held, record: Record, position: int) -> Step[None]:
-    """Step 5. The commit stands whatever happens here; what is left undone, others do."""
+    """Step 5. The commit stands whatever happens here; other nodes do what is left undone."""
     try:
         yield from advance.write_cells(position, record)
         mark = log.mark_applied(node, position, record.attempt)
@@ -220,7 +221,7 @@ def _settle(node: Node, held: Held, record: Record, position: int) -> Step[None]
 
 
 def settle_again(node: Node, held: Held, position: int) -> Step[None]:
-    """Step 5 after a doubt: look what is there, and do the rest."""
+    """Step 5 after a lost reply: read what is there, and do the rest."""
     for _ in range(node.settings.tries_max):
         yield Begin()
         try:

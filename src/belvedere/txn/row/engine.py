@@ -1,7 +1,7 @@
 """The row-atomic engine: one stateless node on a store that makes single rows atomic.
 
-Any number of nodes may stand on one store. Each tells the others that it lives (a heartbeat), and
-now and then finishes what dead ones left. Nothing here is lost with the process.
+Any number of nodes may share one store. Each sends heartbeats to the others, and from time to time
+finishes what dead ones left. No state is lost with the process.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from belvedere.txn.row.protocol import RowCommit, require_supported
 from belvedere.txn.row.reader import RowReader
 
 POLL_SECONDS = 0.1
-"""How often somebody who waits looks for commits of other nodes."""
+"""How often a waiter polls for commits of other nodes."""
 
 BEATS_PER_SWEEP = 5
 DEFAULTS = Settings()
@@ -52,8 +52,8 @@ _ROWS_AT_ONCE = 128
 
 @dataclass(frozen=True, slots=True)
 class Cells:
-    """A row-atomic store to open a database on. `beating` starts the thread that keeps the node
-    alive in the eyes of others; simulations beat by themselves."""
+    """A row-atomic store to open a database on. `beating` starts the thread that sends the
+    heartbeats of the node; simulations send their own."""
 
     store: CellStore
     settings: Settings = DEFAULTS
@@ -108,7 +108,7 @@ class CellEngine:
         return None if self._heart is None else self._heart.failure
 
     def swaps(self, locks: LockTable, suffixes: Iterator[bytes]) -> None:
-        """There is none: a commit takes its steps in any case."""
+        """There is no fast path: every commit takes all steps."""
 
     def require_isolation(self, isolation: Isolation) -> None:
         require_supported(isolation)
@@ -121,7 +121,7 @@ class CellEngine:
                 raise Unavailable("the position did not come in time", sqlstate="57014")
 
     def outcome(self, transaction: bytes) -> int | None:
-        """Never "it did not commit": without an outcome cell nobody knows."""
+        """Never "it did not commit": without an outcome cell that cannot be known."""
         if len(transaction) != 16:
             raise InvalidInput("not a transaction id", sqlstate="22023")
         return self.commits.outcome(transaction)
@@ -150,7 +150,7 @@ class CellEngine:
         )
 
     def close(self, join: Callable[[], None]) -> None:
-        """The store itself stays open: it belongs to whoever made it."""
+        """The store itself stays open: it belongs to the caller that made it."""
         self.visibility.end_waits()
         join()
         self.chores.end_runs()
@@ -160,7 +160,7 @@ class CellEngine:
 
 
 class Watch:
-    """What is published, over all nodes; waiting is woken by commits of this one, and looks for
+    """The published state over all nodes. Waiters are woken by commits of this node, and poll for
     those of others."""
 
     def __init__(self, commits: RowCommit) -> None:
@@ -200,7 +200,7 @@ class Watch:
         try:
             return self._commits.newest.position
         except Unavailable:
-            # Who waits goes on waiting: the store may answer again.
+            # The waiter keeps waiting: the store may answer again.
             self._commits.node.counts["looks without an answer"] += 1
             return -1
 
@@ -243,7 +243,7 @@ class Chores:
 
 
 class Heart:
-    """A thread that beats, and now and then sweeps up after dead nodes."""
+    """A thread that sends heartbeats and, every few of them, sweeps the locks of dead nodes."""
 
     def __init__(self, commits: RowCommit, settings: Settings, tend: Callable[[], None]) -> None:
         self._commits = commits
@@ -275,7 +275,7 @@ class Heart:
 
 
 def _identity(store_id: bytes, secret: bytes) -> Step[Identity]:
-    """Who the store is; whoever comes first says so."""
+    """The identity of the store, written by the first node that opens it."""
     row = layout.IDENTITY_ROW
     while True:
         stored = value_of((yield Get(row)), layout.IDENTITY)

@@ -1,12 +1,11 @@
-"""Forgetting: old versions, old log records, old outcomes. A floor is announced a grace before it
-acts.
+"""Vacuum: removal of old versions, old log records and old outcomes below announced floors.
 
-Why this is safe. Whoever writes a cell at position p read, after its last `Begin`, that p is above
-`applied` (or wrote the record itself after it). A floor is at most `applied`. So everybody who
-begins after the announcement leaves positions up to the floor alone, and whatever was begun before
-has arrived, or never will, a grace later: work limit plus operation timeout is less than the grace.
-Then nothing at or below the floor is ever written again, and what nobody at or above the floor can
-see may go.
+A floor is announced a grace before it acts. Why this is safe: a node that writes a cell at position
+p read, after its last `Begin`, that p is above `applied` (or wrote the record itself after it). A
+floor is at most `applied`. So a node that begins after the announcement does not touch positions up
+to the floor, and whatever was begun before has arrived, or never will, a grace later: work limit
+plus operation timeout is less than the grace. Then nothing at or below the floor is ever written
+again, and what no reader at or above the floor can see may be removed.
 
 Abort markers are never removed: their writer may wake up at any time. Tombstones must outlive the
 grace in the store's compactions.
@@ -92,8 +91,8 @@ def _raise_floors(cells: Cells, new: Floors) -> CheckAndMutate:
 
 
 def vacuum(start: bytes, end: bytes, floor: int) -> Step[int]:
-    """Remove what nobody at or above an announced floor, a grace old, can see. Returns rows
-    changed."""
+    """Remove what no reader at or above an announced floor, a grace old, can see. Returns
+    rows changed."""
     changed = 0
     while True:
         rows = yield Scan(start, end, as_of=floor, all_versions=True, limit=ROWS_IN_ONE_TRIP)

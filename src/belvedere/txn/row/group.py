@@ -1,9 +1,9 @@
-"""Several transactions of one node through steps 2 to 5 together: one increment, one trip a step.
+"""Group commit of a node: several transactions take steps 2 to 5 together, one trip a step.
 
-Every member holds all its locks before the positions are taken, so none is taken in advance. From
-the stamp on each member is on its own: one that was broken or closed fails, or goes on alone when
-the others are done. `GroupCommit` makes the groups: threads that arrive while a group is under way
-form the next one.
+Every member holds all its locks before the positions are taken, by one increment, so none is taken
+in advance. From the stamp on each member is independent: one that was broken or closed fails, or is
+completed individually when the others are done. `GroupCommit` makes the groups: threads that arrive
+while a group is under way form the next one.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ def _settle(node: Node, members: Sequence[Member]) -> Step[None]:
 
 
 class GroupCommit:
-    """Lets threads commit together: the first to come leads, who comes meanwhile is next."""
+    """Lets threads commit together: the first leads; threads that arrive meanwhile form the next
+    group."""
 
     def __init__(self, run: Callable[[Step[None]], None], node: Node) -> None:
         self._run = run
@@ -163,7 +164,7 @@ class GroupCommit:
         return member.position
 
     def _lead(self) -> None:
-        """Commit groups until nobody waits. Whatever happens, nobody is left waiting."""
+        """Commit groups until no member waits. Whatever happens, no member is left waiting."""
         while True:
             with self._mutex:
                 group, self._waiting = self._waiting, []

@@ -7,7 +7,7 @@
 | 0x20 position | p, d | (decided, applied, changed); the shared closing delay in seconds |
 | 0x20 floor | f | Floors: what readers and log readers may no longer ask for |
 | 0x20 catalog | v | the catalog version |
-| 0x20 identity | i | who the store is: format, id and the secret of its tokens |
+| 0x20 identity | i | the store's identity: format, id and the secret of its tokens |
 | 0x21 kind, key | h | a lock: LockValue. No cell: free |
 | 0x22 lane, position | o, v, a | the log: owner (attempt, or abort), framed Record, applied flag |
 | 0x23 attempt, number | v | a part of a record too large for one cell |
@@ -18,7 +18,7 @@
 
 Timestamps. Data cells carry the position that wrote them. A lock cell carries the id of the attempt
 that made it, which is unique, and is removed by a tombstone of exactly that timestamp: the
-tombstone then also kills a late or repeated request of that attempt, and nobody else's. Every other
+tombstone then also kills a late or repeated request of that attempt only. Every other
 cell is only ever overwritten at timestamp 1 (the last put wins) or deleted for good.
 
 An attempt id is node id * 2**32 + number of the attempt on that node: unique for ever.
@@ -80,7 +80,7 @@ ATTEMPTS_PER_NODE = 2**32
 
 
 class Holder(msgspec.Struct, frozen=True, array_like=True, gc=False):
-    """One attempt in a lock. `side` 0 excludes everybody; other sides only exclude different sides.
+    """One attempt in a lock. `side` 0 is exclusive; other sides only exclude different sides.
     `stamp` is the position the attempt may commit at, 0 before it has one; only the primary has
     it."""
 
@@ -119,7 +119,7 @@ class Floors(msgspec.Struct, frozen=True, array_like=True, gc=False):
 
 class Heartbeat(msgspec.Struct, frozen=True, array_like=True, gc=False):
     """`attempts_from`: attempts of this node with a lower number are over. `snapshots_from`: the
-    oldest snapshot somebody reads on this node, -1 when nobody does."""
+    oldest open snapshot of this node, -1 when there is none."""
 
     beat: int
     attempts_from: int
@@ -142,8 +142,9 @@ PUT, DELETE, ADD, SET = 0, 1, 2, 3
 
 
 class Record(msgspec.Struct, frozen=True, array_like=True):
-    """What a log row holds: enough for anybody to write every cell of the transaction again. `body`
-    is what it changed, for readers of the log; nothing in a record that only brings views along."""
+    """What a log row holds: enough for any node to write every cell of the transaction again.
+    `body` is what it changed, for readers of the log; empty in a record that only maintains
+    views."""
 
     attempt: int
     transaction: bytes

@@ -1,5 +1,4 @@
-"""Locks: one lock-row form for every kind, taken, stamped, released and broken by conditional
-writes.
+"""Lock rows: one form for every kind, taken, stamped, released and broken by conditional writes.
 
     free           no cell
     held           LockValue: one holder of side 0, or any number of one other side
@@ -13,7 +12,7 @@ primary. Only an ended attempt loses its other locks. A secondary whose primary 
 an ended attempt, because the primary is taken first.
 
 A value never comes back (LockValue.changes, and the attempt id as timestamp), so a request that
-arrives late or twice fails. Safety needs no clock; `expired` only says when to stop being polite.
+arrives late or twice fails. Safety needs no clock; `expired` only says when to stop waiting.
 """
 
 from __future__ import annotations
@@ -128,7 +127,7 @@ def stamping(held: Held, position: int) -> tuple[CheckAndMutate, LockValue]:
 
 def stamp(node: Node, held: Held, position: int) -> Step[None]:
     """Tie the attempt to a position: (me, -) or (me, old) -> (me, position), in the primary. Retry
-    when somebody has ended the attempt."""
+    when another node has ended the attempt."""
     row = held.primary
     seen: LockValue | None = held.values[row]
     while seen is not None and (mine := _find(seen, held.attempt)) is not None:
@@ -149,13 +148,13 @@ def stamp(node: Node, held: Held, position: int) -> Step[None]:
 
 
 def releases(held: Held) -> tuple[CheckAndMutate, ...]:
-    """The conditional writes that give back every lock, if nobody touched them since."""
+    """The conditional writes that give back every lock, if they were not changed since."""
     return tuple(_leaving(row, value, held.attempt) for row, value in held.values.items())
 
 
 def release(node: Node, held: Held) -> Step[None]:
-    """Give back every lock. Only for attempts that are ended, or committed and applied. What cannot
-    be given back (replies stay lost) is left to breakers: the attempt is over, so they need not
+    """Release every lock. Only for attempts that are ended, or committed and applied. What cannot
+    be released (replies stay lost) is left to breakers: the attempt is over, so they need not
     wait."""
     for _ in range(node.settings.tries_max):
         yield Begin()
@@ -177,7 +176,7 @@ def _release(held: Held) -> Step[None]:
 
 
 def remove(row: bytes, attempt: int) -> Step[None]:
-    """Take an attempt out of a lock row, whatever others do to the row meanwhile."""
+    """Take an attempt out of a lock row, whatever others do to the row concurrently."""
     while True:
         seen = yield from read_lock(row)
         if seen is None or _find(seen, attempt) is None:
@@ -213,7 +212,7 @@ def _end(node: Node, holder: Holder, finish: Finish) -> Step[None]:
 
 
 def expired(node: Node, row: bytes, holder: Holder) -> Step[bool]:
-    """Whether nobody needs to wait for this holder: its attempt is over, or its node is silent."""
+    """Whether this holder can be broken: its attempt is over, or its node is silent."""
     heartbeat_row = layout.heartbeat_row(node_of(holder.attempt))
     if row != holder.primary:
         primary = yield from read_lock(holder.primary)
@@ -228,8 +227,7 @@ def expired(node: Node, row: bytes, holder: Holder) -> Step[bool]:
 
 
 def is_silent(node: Node, other: int) -> Step[bool]:
-    """Whether nobody needs to wait for another node. Said only of one that was heard before, and
-    not since."""
+    """Whether another node is silent: it was heard before, and not for the lease."""
     row = layout.heartbeat_row(other)
     stored = value_of((yield Get(row)), layout.BEAT)
     beat = None if stored is None else layout.decode(Heartbeat, stored, row)

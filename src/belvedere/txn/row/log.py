@@ -1,12 +1,12 @@
-"""The log: one row a position, filled once, with a record or with an abort marker.
+"""Log rows: one row a position, filled once, with a record or with an abort marker.
 
-A position is decided by a write-if-absent of its log row, whoever comes first: the writer with its
-record or anybody else with the abort marker. So every doubt ends the same way: write the marker if
-absent, then look who won. Abort markers are never removed: a writer may wake up after any time and
-try.
+A position is decided by a write-if-absent of its log row; the first write wins: the record of its
+writer, or the abort marker of any other node. So every doubt is resolved in one way: write the
+marker if absent, then read which one won. Abort markers are never removed: a writer may wake up
+after any time and try.
 
 Below the trim floor an empty log row proves nothing: the record may have been there. Then only the
-outcome cell can tell, and when that is gone too, nobody can: "unknown", never "aborted".
+outcome cell decides, and when that is removed too, the outcome is "unknown", never "aborted".
 """
 
 from __future__ import annotations
@@ -43,8 +43,8 @@ class Entry(NamedTuple):
 
 
 class Settled(NamedTuple):
-    """At or below the trim floor: whatever was decided is applied, and the log no longer says
-    what."""
+    """A position at or below the trim floor: what was decided is applied, and no longer in the
+    log."""
 
     position: int
 
@@ -71,7 +71,7 @@ def write_record(node: Node, position: int, record: Record, value: bytes) -> Ste
 
 def resolve_doubt(node: Node, position: int, record: Record) -> Step[bool]:
     """Whether our record is at its position, after a lost reply or False (which may be said
-    although the write was applied). Unavailable when nobody can tell."""
+    although the write was applied). Unavailable when that cannot be known."""
     row = layout.log_row(position, node.settings.lanes)
     owner = owner_of(record.attempt)
     for _ in range(node.settings.tries_max):
@@ -110,7 +110,7 @@ def decide(node: Node, position: int) -> Step[Entry | Settled]:
 
 
 def close(node: Node, position: int) -> Step[None]:
-    """Fill an empty position with the abort marker; a lost reply is found out by reading."""
+    """Fill an empty position with the abort marker; a lost reply is resolved by reading."""
     node.counts["closed"] += 1
     try:
         yield from _write_marker(layout.log_row(position, node.settings.lanes))
@@ -154,7 +154,7 @@ def read_entry(node: Node, position: int, cells: Cells) -> Entry | None:
 
 
 def whole(node: Node, entry: Entry) -> Step[Record | None]:
-    """The full record of an entry, put together from its chunk rows when it was large."""
+    """The complete record of an entry, assembled from its chunk rows when it was large."""
     if entry.record is None or entry.record.transaction:
         return entry.record
     rows = [layout.chunk_row(entry.record.attempt, n) for n in range(entry.record.time)]

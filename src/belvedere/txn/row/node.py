@@ -1,7 +1,7 @@
-"""What one process remembers. None of it matters: a node that forgets everything loses only time.
+"""The in-memory state of one node. It is only a cache: a node that loses all of it loses only time.
 
-Safety never rests on a clock. Clocks decide when to stop waiting for somebody: a lock is expired
-when the heartbeat of its node did not change for the lease, on the clock of whoever looks; a
+Safety never rests on a clock. Clocks decide when to stop waiting: a lock is expired when the
+heartbeat of its node did not change for the lease, on the clock of the node that reads it; a
 position is closed when it stayed empty for the closing delay.
 """
 
@@ -63,15 +63,15 @@ class Node:
             self.live.discard(attempt)
 
     def meet(self, position: int) -> bool:
-        """Whether an unapplied record at this position is news."""
+        """Whether an unapplied record at this position is met for the first time."""
         news = position not in self.met
         self.met.add(position)
         return news
 
     def forget_up_to(self, applied: int) -> None:
-        """Nobody asks about holes and records at or below `applied` any more."""
+        """Drop what is known of holes and records at or below `applied`, which are final."""
         if len(self.holes) + len(self.met) > 256:
-            # Copied in one step: other threads of the process go on adding.
+            # Copied in one step: other threads of the process keep adding.
             self.holes = {p: seen for p, seen in tuple(self.holes.items()) if p > applied}
             self.met = {p for p in tuple(self.met) if p > applied}
 
@@ -102,7 +102,7 @@ def node_of(attempt: int) -> int:
 
 
 def join(settings: Settings) -> Step[Node]:
-    """A node with an id nobody ever had, known to the others."""
+    """A node with an id that is used once for ever, known to the others by its heartbeat."""
     yield Begin()
     id_ = yield Increment(layout.NODES_ROW, layout.NUMBER)
     node = Node(id_, settings)
@@ -111,7 +111,7 @@ def join(settings: Settings) -> Step[Node]:
 
 
 def beat(node: Node) -> Step[None]:
-    """Tell the others that this node lives, and what it has finished with."""
+    """Write the heartbeat: this node is alive, and which attempts and snapshots it has ended."""
     with node.mutex:
         node.beat += 1
         next_attempt = node.id * ATTEMPTS_PER_NODE + node.attempt_last + 1

@@ -1,17 +1,17 @@
-"""The row-atomic commit behind the border: what `txn/commit/batch.py` is for batch-atomic stores.
+"""The commit protocol of a row-atomic store, as `txn/commit/batch.py` is that of batch-atomic ones.
 
-One RowCommit is one node: it may be used from any thread, holds nothing that matters, and may die
-at any moment. Participants are asked for locks at the snapshot and again once the locks are held (a
-key that is not held: all are released and taken together with it), then derive and check at the
-newest rows, which under their locks are those of p-1.
+One RowCommit is one node: it may be used from any thread, holds no state that must survive, and may
+die at any moment. Participants are asked for locks at the snapshot and again once the locks are
+held (a key that is not held: all are released and taken together with it), then derive and check at
+the newest rows, which under their locks are those of p-1.
 
 A snapshot's `batch` is the position its cells are read as of; its `position` the last one at or
 below it that changed a table: batches of view maintenance take positions of the log too, but do not
 count as change.
 
 A catalog change is a transaction that writes rows of the catalog relation. When it is committed its
-version is written and the barrier waited for: after that nobody commits under an older catalog, and
-what the change adds can be filled from a snapshot.
+version is written and the barrier waited for: after that no node commits under an older catalog,
+and what the change adds can be backfilled from a snapshot.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ class RowCommit:
         self._catalogs: dict[int, Catalog] = {}
         self._read_at_least = 0
         self._shut = False
-        self.failed = False  # for good, that is: another try, or another node, may always do it
+        self.failed = False  # never for good: another try, or another node, may always succeed
         self.moved: Callable[[], None] = lambda: None
         self._recent: dict[bytes, int] = {}
         self._mutex = threading.Lock()
@@ -110,8 +110,8 @@ class RowCommit:
             self.round_trips += driver.round_trips
 
     def look(self, make: Callable[[], Step[Result]]) -> Result:
-        """Drive a step that may be repeated at will; a lost reply says nothing, so it is made
-        again."""
+        """Drive a step that may be repeated; after a lost reply its outcome is unknown, so it is
+        run again."""
         for _ in range(self._settings.tries_max):
             try:
                 return self.run(make())
@@ -120,7 +120,8 @@ class RowCommit:
         raise Unavailable("the store does not answer", sqlstate="08006")
 
     def beat(self) -> None:
-        """Tell the other nodes that this one lives: at least every fifth of the lease."""
+        """Send a heartbeat, so that other nodes see this one alive: at least every fifth of the
+        lease."""
         self.run(nodes.beat(self.node))
 
     def sweep(self) -> int:
@@ -134,7 +135,7 @@ class RowCommit:
     # -- reading ------------------------------------------------------------------------------
 
     def shut(self) -> None:
-        """Let no commit begin any more."""
+        """Admit no further commit."""
         self._shut = True
 
     def _require_open(self) -> None:
@@ -142,7 +143,7 @@ class RowCommit:
             raise Unavailable("the database is closed", sqlstate="08003")
 
     def reach(self, at_least: int) -> bool:
-        """Make sure that snapshots from now on hold this position; False when nobody has taken it
+        """Make sure that every later snapshot contains this position; False when it is not taken
         yet."""
         if at_least > self._read_at_least:
             if at_least > self.look(advance.handed_out):
@@ -151,7 +152,8 @@ class RowCommit:
         return True
 
     def snapshot(self) -> Snapshot:
-        """Open a snapshot that holds every commit of this node, and what was asked to `reach`."""
+        """Open a snapshot that contains every commit of this node, and every position given to
+        `reach`."""
         found = self.published()
         self.node.open_snapshot(found.batch)
         return found
@@ -169,7 +171,7 @@ class RowCommit:
         return self.published()
 
     def _hold(self, position: int) -> None:
-        """Snapshots from now on hold this position."""
+        """Every later snapshot contains this position."""
         with self._mutex:
             self._read_at_least = max(self._read_at_least, position)
 
@@ -253,9 +255,9 @@ class RowCommit:
             self._recent = {}
 
     def _publish_catalog(self, intent: Intent, position: int) -> None:
-        """Write the version of a committed catalog change and wait until nobody works under an
-        older one. When this node dies here, the next one that reads the new catalog writes it; what
-        was to be filled after the barrier is then unfinished, and dropped."""
+        """Write the version of a committed catalog change and wait until no node works under an
+        older one. When this node dies here, the next one that reads the new catalog writes it; a
+        backfill that was to follow the barrier is then unfinished, and dropped."""
         try:
             self.look(lambda: advance.apply_through(self.node, position))
             version = self.catalog_at(position).version
@@ -266,7 +268,8 @@ class RowCommit:
             raise log.unknown_outcome(intent.transaction, position) from error
 
     def _passed_barrier(self, version: int) -> bool:
-        """The change is committed: a lock held for long is a reason to wait on, not to fail."""
+        """The change is committed: a lock held for long is a reason to keep waiting, not to
+        fail."""
         try:
             at = self.look(lambda: barrier.barrier(self.node, version))
         except Retry:
@@ -276,7 +279,7 @@ class RowCommit:
 
     def outlast(self) -> None:
         """Wait until every transaction that holds locks now is over: then a snapshot of this node
-        holds all that did not see what was written before this call."""
+        contains all transactions that did not see what was written before this call."""
         version = self.newest.catalog.version + 1
         while not self._passed_barrier(version):
             self.node.counts["barrier waits"] += 1
@@ -364,13 +367,13 @@ class RowCommit:
     # -- rows that are no changes -------------------------------------------------------------
 
     def derive(self, make: Callable[[Reader], Sequence[Write]]) -> None:
-        """One record of the log without changes, under the lock of whoever maintains views. State
-        of views is written as additions, so that it does not matter who else adds to it."""
+        """One record of the log without changes, under the lock of view maintenance. State of views
+        is written as additions, which commute with those of other transactions."""
         self._derived(lambda reader: derived_writes(make(reader), reader))
 
     def add(self, make: Callable[[Reader], tuple[Sequence[Write], Sequence[Addition]]]) -> None:
-        """The same with the additions themselves: for a view that is being built, whose state is
-        none yet."""
+        """The same with the additions themselves: for a view that is being built, the state of
+        which is not complete yet."""
 
         def made(reader: RowReader) -> tuple[RowWrite, ...]:
             rows, additions = make(reader)
@@ -419,14 +422,15 @@ class RowCommit:
             raise
 
     def sums(self, start: bytes, end: bytes, at: int) -> dict[bytes, tuple[bytes, tuple[int, ...]]]:
-        """Payload and amounts of every sum in a range as of a position, whatever they come to."""
+        """Payload and amounts of every sum in a range as of a position, also of sums that are
+        zero."""
         found: dict[bytes, tuple[bytes, tuple[int, ...]]] = {}
         for key, total in self.look(lambda: read.sums(start, end, at)):
             found[key] = (total.payload, total.amounts)
         return found
 
     def fill(self, at: int, writes: Sequence[RowWrite]) -> None:
-        """Write derived rows as of a snapshot, for something that nobody reads yet: a backfill."""
+        """Write derived rows as of a snapshot, for a relation without readers yet: a backfill."""
         record = Record(0, b"", 0, 0, tuple(writes))
         self.look(lambda: _fill(at, record))
 

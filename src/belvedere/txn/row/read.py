@@ -1,8 +1,8 @@
-"""Reading rows as of a position, and the newest ones under a lock.
+"""Reads of rows as of a position, and of the newest rows under a lock.
 
-A position to read at comes from `advance.snapshot`: everything up to it is in place and never
-changes, until a floor passes it. Floors are announced a grace before they act, so a reader younger
-than the grace needs no check; an older one reads the floor after its rows.
+`advance.snapshot` gives a position to read at: everything up to it is applied and never changes,
+until a floor passes it. Floors are announced a grace before they act, so a reader younger than the
+grace needs no check; an older one reads the floor after its rows.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def _completed(found: Sequence[tuple[bytes, Cells]], as_of: int | None) -> Step[
 
 
 def sums(start: bytes, end: bytes, as_of: int) -> Step[list[tuple[bytes, Sum]]]:
-    """Every sum of a range, also those of no rows, and of fewer than none."""
+    """Every sum of a range, also those with a row count of zero or below."""
     found: list[tuple[bytes, Sum]] = []
     while True:
         rows = yield Scan(start, end, as_of=as_of, all_versions=True, limit=ROWS_AT_ONCE)

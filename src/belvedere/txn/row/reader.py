@@ -1,4 +1,4 @@
-"""The border's Reader and Writer over cells: tables by column, other rows whole, sums as deltas.
+"""`Reader` and `Writer` over cells: tables by column, other rows in one cell, sums as deltas.
 
 A table has one cell a column (`columns`). A row of anything else (an index entry, a watermark, the
 catalog) is one cell, column 'r', with its stored form. Linear state is the sum of delta cells.
@@ -45,7 +45,7 @@ class RowReader:
         catalog: Catalog,
         after: Callable[[], None] = lambda: None,
     ) -> None:
-        """`after` is called after every read, and may say that the snapshot is too old."""
+        """`after` is called after every read, and may raise when the snapshot is too old."""
         self._look = look
         self._as_of = as_of
         self._after = after
@@ -98,7 +98,7 @@ class RowReader:
 
 
 def stored(catalog: Catalog, key: bytes, row: Row | None) -> bytes | None:
-    """The value the border shows for a row of cells."""
+    """The stored form, as a `Reader` returns it, of a row of cells."""
     if row is None:
         return None
     if row.sum is None:
@@ -114,7 +114,7 @@ def stored(catalog: Catalog, key: bytes, row: Row | None) -> bytes | None:
 
 class RowWriter:
     """What participants derive, as writes of cells: one for each row, later ones winning.
-    `shared` is what participants work out for each other."""
+    `shared` holds intermediate results that participants share."""
 
     __slots__ = ("_reader", "_rows", "_sums", "shared")
 
@@ -146,7 +146,7 @@ class RowWriter:
         seen = dict(self._rows)
         for key, (payload, amounts) in self._sums.items():
             if is_being_built(self._reader.catalog, key):
-                continue  # what is there is no state yet
+                continue  # its state is not complete yet
             seen[key] = accumulator.add(self._reader.get(key), payload, amounts)
         return seen
 
@@ -167,7 +167,7 @@ def row_write(catalog: Catalog, key: bytes, old: bytes | None, new: bytes | None
 
 
 def derived_writes(rows: Sequence[Write], reader: RowReader) -> tuple[RowWrite, ...]:
-    """Rows that a batch of maintenance gives whole. State of views becomes what is added to it."""
+    """The writes for full rows from a maintenance batch. State of views is written as additions."""
     found = []
     for key, value in rows:
         if isinstance(_relation(reader.catalog, key), View):
@@ -190,7 +190,7 @@ def _difference(key: bytes, old: bytes | None, new: bytes | None) -> RowWrite | 
 
 
 def whole(key: bytes, value: bytes | None) -> RowWrite:
-    """A row that is one cell."""
+    """The write of a row that is stored in one cell."""
     return cells.delete(key) if value is None else cells.put(key, {ROW: value})
 
 
@@ -199,7 +199,8 @@ def _table_cells(catalog: Catalog, key: bytes) -> TableCells | None:
 
 
 def is_being_built(catalog: Catalog, key: bytes) -> bool:
-    """Whether the key belongs to a view whose backfill is not done: additions alone say nothing."""
+    """Whether the key belongs to a view whose backfill is not done: its additions are no complete
+    sum."""
     item = _relation(catalog, key)
     return isinstance(item, View) and item.state is State.BUILDING
 

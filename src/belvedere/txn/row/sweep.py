@@ -1,8 +1,7 @@
-"""Finishing what dead processes began, before anybody has to wait for it.
+"""The sweep: finishes what dead processes began, before other nodes have to wait for it.
 
-Run now and then by any node: every lock whose holder is over or silent is broken, and every
-position that was handed out is decided and applied. Nobody needs this to be right, only to be
-quick.
+Any node runs it from time to time: every lock whose holder is over or silent is broken, and every
+position that was taken is decided and applied. It is not needed for correctness, only for latency.
 """
 
 from __future__ import annotations

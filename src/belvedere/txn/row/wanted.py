@@ -1,10 +1,10 @@
-"""Which locks a transaction needs, all in one lock-row form.
+"""The locks that a transaction requires, all as lock rows of one form.
 
 - roots: of every row it changes, as they were locked by its statements; and, looked up again once
-  the locks are held, as they are then, since an ancestor may have moved meanwhile;
+  the locks are held, as they are then, since an ancestor may have moved in between;
 - claims: of primary keys that no root implies, so that two rows of one key under different roots
   do not both come into being; and of rows that have no root at all;
-- the catalog, and whoever maintains views, for changes of the catalog;
+- the catalog, and the lock of view maintenance, for changes of the catalog;
 - what participants ask for: claims of unique values, guards of parents, join keys, states.
 """
 
@@ -22,7 +22,7 @@ from belvedere.txn.roots import root_of
 
 CATALOG = LockRequest("catalog", b"")
 MAINTENANCE = LockRequest("state", b"")
-"""Held by every batch that brings deferred views along: one at a time, and none during DDL."""
+"""Held by every batch that maintains deferred views: one at a time, and none during DDL."""
 
 
 def wanted_locks(
