@@ -75,9 +75,9 @@ def adder(count: int) -> Adder:
 
 
 def inlined(state: str, given: list[str], result: str, name: Callable[[Any], str]) -> list[str]:
-    """Lines of generated code that add to a state: they put the sum into `result`, or None when
-    `add` has to be asked. What is given as "0" stays as it is. `name` gives the text under which
-    they can use an object."""
+    """Lines of generated code that add to a state: they set `result` to the sum, or to None when
+    the caller has to use `add` instead. An amount given as "0" stays unchanged. `name` returns the
+    variable by which the generated lines refer to an object."""
     count = len(given)
     form, stored = _short_form(count), [f"s{i}" for i in range(count)]
     sums = ", ".join(b if a == "0" else f"{b} + {a}" for b, a in zip(stored, given))
@@ -95,7 +95,7 @@ def inlined(state: str, given: list[str], result: str, name: Callable[[Any], str
 
 def _compile_adder(count: int) -> Adder:
     """`add` for this many amounts: straight-line code for what every ordinary addition is, amounts
-    of eight bytes and rows left; everything else goes to `_add`."""
+    of eight bytes and rows left; `_add` handles everything else."""
     form = _short_form(count)
     stored, given = ([f"{letter}{i}" for i in range(count)] for letter in "ba")
     sums = ", ".join(f"{b} + {a}" for b, a in zip(stored, given))

@@ -41,7 +41,7 @@ Bytes = npt.NDArray[np.uint8]
 Integers = npt.NDArray[np.int64]
 
 _OFFSETS_32_MAX = 2**31 - 1
-_EQUAL_WIDTH_MAX = 32  # what is longer is copied by Arrow as quickly
+_EQUAL_WIDTH_MAX = 32  # Arrow copies longer values as fast
 _PLAIN: dict[Kind, pa.DataType] = {
     Kind.BOOLEAN: pa.bool_(),
     Kind.SMALLINT: pa.int16(),
@@ -88,14 +88,14 @@ def rows_to_arrow(
 
 
 class EncodedRows:
-    """Rows as they are stored, side by side; columns are made of them when somebody asks."""
+    """Rows in their stored form, joined into one buffer; columns are decoded on request."""
 
     __slots__ = ("_alike", "_joined", "_layout")
 
     def __init__(self, layout: RowLayout, values: list[bytes]) -> None:
         self._layout = layout
         self._joined = JoinedValues(values)
-        self._alike = False  # all rows are known to be whole, and to have all slots
+        self._alike = False  # all rows are known to be complete, with all slots
 
     def __len__(self) -> int:
         return len(self._joined.starts)
@@ -121,7 +121,7 @@ class EncodedRows:
 
 
 class JoinedValues:
-    """Many values in one buffer, with where each starts and how long it is."""
+    """Many values in one buffer, with the start and the length of each."""
 
     def __init__(self, values: list[bytes]) -> None:
         data = b"".join(values)
@@ -132,7 +132,7 @@ class JoinedValues:
         self.starts: Integers = ends - self.lengths
 
     def part(self, members: Integers) -> JoinedValues:
-        """Some of the values."""
+        """The values with these indexes, joined again."""
         data, starts, lengths = self.bytes.data, self.starts, self.lengths
         return JoinedValues(
             [bytes(data[starts[one] : starts[one] + lengths[one]]) for one in members]
@@ -195,7 +195,7 @@ def _groups_to_arrays(
     columns: Sequence[int],
     narrow: bool,
 ) -> list[pa.Array]:
-    """Each number of slots by itself, then all rows back into their order."""
+    """Decodes the rows of each slot count separately, then restores the order of all rows."""
     order = np.argsort(counts, kind="stable")
     groups = []
     for count in np.unique(counts):
@@ -246,13 +246,14 @@ def _arrays(
 
 
 def _check_ends(layout: RowLayout, shape: Shape, joined: JoinedValues, static: Bytes) -> None:
-    """Ends that decrease or do not meet the row's length must not pass for other values."""
+    """Corruption when ends decrease or do not add up to the row's length: the bytes would otherwise
+    decode as other values."""
     codes = layout.codes[: shape.count]
     variable = [shape.fields[i].offset for i, code in enumerate(codes) if code.format is None]
     tails = joined.lengths - shape.tail
     if not variable:
         torn = tails.any()
-    else:  # they stand side by side, in the order of their slots
+    else:  # the ends are adjacent, in slot order
         found = _cut(static, variable[0], 4 * len(variable)).view("<u4")
         found = found.reshape(-1, len(variable))
         torn = (found[:, -1] != tails).any()
@@ -269,8 +270,8 @@ def _ends(shape: Shape, column: int, static: Bytes) -> Integers:
 
 
 def _cut(static: Bytes, offset: int, width: int) -> npt.NDArray[Any]:
-    """The bytes at one place of all rows, side by side, as one item for each row: numpy copies
-    items many times faster than it copies rows of bytes."""
+    """The bytes at one offset of all rows, as one item for each row: numpy copies items many times
+    faster than it copies rows of bytes."""
     item = np.dtype(f"<u{width}" if width in (1, 2, 4, 8) else f"V{width}")
     if not len(static):
         return np.empty(0, item)
@@ -278,7 +279,7 @@ def _cut(static: Bytes, offset: int, width: int) -> npt.NDArray[Any]:
 
 
 def _validity(column: int, static: Bytes) -> pa.Buffer | None:
-    """Arrow's bitmap of what is there, None when everything is."""
+    """Arrow's validity bitmap, None when no value is NULL."""
     null = static[:, 2 + column // 8] & np.uint8(1 << column % 8)
     if not null.any():
         return None
@@ -329,8 +330,8 @@ def _decimals(sql_type: SqlType, raw: npt.NDArray[Any], *, narrow: bool) -> npt.
 
 
 def _extreme(numbers: Integers) -> bool:
-    """Whether one of them is among the reserved ones of a NUMERIC slot, which are the least two
-    and the greatest of 64 bits."""
+    """Whether one of the numbers is reserved in a NUMERIC slot: the two smallest and the greatest
+    of 64 bits."""
     if not len(numbers):
         return False
     limits = np.iinfo(np.int64)
@@ -338,7 +339,7 @@ def _extreme(numbers: Integers) -> bool:
 
 
 def _intervals(raw: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Microseconds become Arrow's nanoseconds, which reach a thousandth as far."""
+    """Converts microseconds to Arrow's nanoseconds, whose range is a thousandth as wide."""
     data = raw.copy()
     microseconds = data.view("<i8").reshape(-1, 2)[:, 1]
     limit = np.iinfo(np.int64).max // 1000

@@ -1,4 +1,4 @@
-"""Arrow to rows: what a bulk load needs. The reverse of `codec.arrow`.
+"""Arrow columns to encoded rows, for bulk loads: the reverse of `codec.arrow`.
 
 The static part of all rows is one matrix, filled column by column; Arrow joins each of its lines
 with the row's variable values. Only NUMERIC columns stored as digits go through Python one by one.
@@ -157,7 +157,7 @@ def _cast(array: pa.Array, sql_type: SqlType, column: int) -> pa.Array:
 
 
 def _check_precision(array: pa.Array, sql_type: SqlType, column: int) -> None:
-    """An array may say decimal128(5, 2) and hold more digits: Arrow checks only when asked."""
+    """An array declared decimal128(5, 2) may hold more digits: Arrow checks only in `validate`."""
     try:
         array.validate(full=True)
     except pa.ArrowInvalid as error:

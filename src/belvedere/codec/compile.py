@@ -1,4 +1,4 @@
-"""Turns generated source text into a function.
+"""Compilation of generated source text into a function.
 
 Encoders and decoders are straight-line Python made for one list of types, because a call or a
 branch per value would cost more than the work itself. The text of a compiled function is its

@@ -1,7 +1,8 @@
-"""Says what is wrong with a value that could not be encoded.
+"""Diagnosis of values that could not be encoded.
 
-Compiled encoders do no checks that the happy path would pay for. When Python raises inside one, the
-values are looked at again here, slowly, and the first wrong one is named with its column position.
+Compiled encoders do no checks that the common case would pay for. When Python raises inside one,
+this module examines the values again, slowly, and reports the first wrong one with its column
+position.
 """
 
 from __future__ import annotations

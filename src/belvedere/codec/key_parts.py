@@ -1,4 +1,4 @@
-"""The source of one key column: how each type becomes ordered bytes and comes back.
+"""Generated source of one key column: how each type is encoded as ordered bytes and decoded.
 
 A column is a tag byte and, unless it is NULL, a payload:
 
@@ -80,7 +80,7 @@ class Part:
 
     `prepare` are statements that may replace `{v}`; `number` is an expression of an unsigned 64-bit
     payload, or None and then `payload` an expression of the payload's bytes. `read` are statements
-    that set `{v}` and move `p`, which points at the payload, behind it.
+    that set `{v}` and advance `p` from the start of the payload to its end.
     """
 
     prepare: tuple[str, ...]
@@ -142,7 +142,7 @@ def _read_signed(target: str, descending: bool) -> str:
 
 
 def _float(descending: bool) -> Part:
-    # Adding 0.0 turns -0.0 into 0.0 and leaves everything else alone.
+    # Adding 0.0 turns -0.0 into 0.0 and changes no other value.
     ascending = f"(n ^ {_ALL} if n >> 63 else n | {_SIGN})"
     return Part(
         prepare=(

@@ -86,8 +86,9 @@ class KeyCodec:
         return self._compile("encode1", "value", lines, 1, "(value,)")
 
     def inlined(self, values: str, name: Callable[[Any], str]) -> str:
-        """Text of generated code for the key of a tuple of values: put together in place where it
-        is one integer. `name` gives the text under which it can use an object."""
+        """An expression for generated code that gives the key of a tuple of values: written inline
+        where the key is one integer, else a call of `encode`. `name` returns the variable by which
+        the generated text refers to an object."""
         usual = f"{name(self.encode)}({values})"
         kinds = [column.type.kind for column in self.columns]
         if len(kinds) != 1 or kinds[0] not in _INTEGERS or self.columns[0].descending:
@@ -114,8 +115,8 @@ class KeyCodec:
 
     @cached_property
     def first_end(self) -> Callable[[bytes], int]:
-        """Where the first column of a key, or of a bound of a range, ends. Corruption when there is
-        no whole first column."""
+        """Where the first column of a key, or of a bound of a range, ends. Corruption when the
+        first column is incomplete."""
         lines = ["if not key.startswith(PREFIX): raise ValueError", f"p = {len(self.prefix)}"]
         lines += _read_source(0, self.columns[0], self._parts[0])
         lines += ["if p > len(key): raise ValueError", "return p"]
@@ -126,7 +127,7 @@ class KeyCodec:
         return compile_function("first_end", "key", body, space)
 
     def encode_prefix(self, values: Row) -> bytes:
-        """What every key starts with whose first columns have these values."""
+        """The common prefix of all keys whose first columns have these values."""
         count = len(values)
         encoder = self._prefix_encoders.get(count)
         if encoder is None:
@@ -245,7 +246,7 @@ def _read_source(index: int, column: KeyColumn, part: Part) -> list[str]:
 
 
 def _after(bound: bytes) -> bytes:
-    """The first key behind all that start with `bound`."""
+    """The first key after all keys that start with `bound`."""
     end = next_prefix(bound)
     assert end is not None, "a bound holds a value tag, which is never 0xff"
     return end

@@ -12,8 +12,8 @@ A key is one family byte and what the family says (integers are big-endian, so k
 | piece | 0x06 | position, u64; number, u32 | a further piece of a large log record (`txn.pieces`) |
 | rows | 0x10 | relation id, u32; encoded key (`codec.keys`) | a row (`codec.rows`) |
 
-A row-atomic store has the same families except log and piece; beside them are
-the rows of its commit (`txn.row.layout` says what is in their cells):
+A row-atomic store has the same families except log and piece. It also has the rows of its commit
+protocol (`txn.row.layout` describes their cells):
 
 | family | byte | then |
 |---|---|---|
@@ -85,7 +85,7 @@ class WatermarkKey:
 
 @dataclass(frozen=True, slots=True)
 class StreamKey:
-    """Position 0 says from where on the view's changes are kept."""
+    """The entry at position 0 holds the position from which the view's changes are recorded."""
 
     view: int
     position: int
@@ -99,7 +99,7 @@ class ClaimKey:
 
 @dataclass(frozen=True, slots=True)
 class PieceKey:
-    """Of a log record, from 1 on: the first piece is the log key's value."""
+    """A further piece of a log record, numbered from 1: the first is the log key's value."""
 
     position: int
     number: int
@@ -107,7 +107,7 @@ class PieceKey:
 
 @dataclass(frozen=True, slots=True)
 class RowKey:
-    """`key` is the encoded key alone, without family and relation."""
+    """`key` is the encoded key without family and relation."""
 
     relation: int
     key: bytes

@@ -1,7 +1,7 @@
 """NUMERIC as an order-preserving byte string: equal numbers are equal bytes, whatever their scale.
 
 - class byte: 1 -Infinity, 2 negative, 3 zero, 4 positive, 5 Infinity, 6 NaN
-- negative and positive numbers go on; of negative ones every following byte is inverted
+- negative and positive numbers continue as follows; negative ones have every later byte inverted
 - exponent of the first digit: one byte, exponent + 128, when it is within -100..100; otherwise 0x00
   (smaller) or 0xFF (larger) and eight big-endian bytes with flipped sign
 - the significant digits without leading and trailing zeros, two to a byte, each as digit + 1; the

@@ -1,12 +1,12 @@
-"""Makes any key and value of a store readable.
+"""Readable text of any key and value of a store.
 
     row shop.orders (7) -> {id: 7, customer: 3, total: 12.50}
     log 42  2026-11-15 12:00:00+00:00  transaction 0102..  catalog 3
       insert shop.orders (7) -> {id: 7, customer: 3, total: 12.50}
 
-Printing never fails: a relation nobody knows is shown by number and bytes, a damaged value by what
-is wrong with it. Names and texts come from users, so control characters, line breaks and whatever
-else does not print are escaped: one pair can never look like two.
+Printing never fails: an unknown relation is shown by number and bytes, a damaged value with what is
+wrong with it. Names and texts come from users, so control characters, line breaks and everything
+else that does not print are escaped: one pair can never be mistaken for two.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def print_pair(key: bytes, value: bytes, describe: Describe) -> str:
 
 
 def print_key(key: bytes, describe: Describe) -> str:
-    """A key alone: its family, and what the family says."""
+    """A key without its value: the family, and the fields of that family."""
     try:
         parsed = keyspace.parse(key)
     except Corruption:
@@ -135,7 +135,7 @@ def print_bytes(data: bytes) -> str:
 
 
 def print_raw(data: bytes) -> str:
-    """Bytes of which nothing is known: as text when they are text, otherwise hexadecimal."""
+    """Bytes of unknown meaning: as text when they are printable text, otherwise hexadecimal."""
     try:
         text = data.decode()
     except UnicodeDecodeError:
@@ -267,7 +267,7 @@ def _print_text(text: str) -> str:
 
 
 def _escape(text: str, quote: str) -> str:
-    """The quote doubled, the backslash too, and whatever does not print as \\u{...}."""
+    """Doubles the quote and the backslash, and writes what does not print as \\u{...}."""
     return "".join(
         char * 2
         if quote and char in (quote, "\\")

@@ -8,9 +8,9 @@ Little-endian:
   u32 ends of key, old row and new row in the tail
 - tail: key, old row and new row of each change, one after the other
 
-A key here is the encoded key alone, without family and relation. The kind says whether there is an
+A key here is the encoded key without family and relation. The kind says whether there is an
 old and a new row, so that an empty row and no row stay apart. The hash of the record before makes
-the log a chain: a record that was lost or exchanged is noticed.
+the log a chain: a lost or exchanged record is detected.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ PlainChange = tuple[int, bytes, bytes | None, bytes | None]
 
 
 class Record(NamedTuple):
-    """A checked log record; its changes are decoded when asked for."""
+    """A verified log record; its changes are decoded on request."""
 
     position: int
     hash: int
@@ -73,7 +73,7 @@ class Record(NamedTuple):
         return (make(Change, one) for one in self.listed())
 
     def listed(self) -> list[PlainChange]:
-        """The same, made at once."""
+        """The changes as a list of plain tuples, all decoded at once."""
         data = self.data
         base = HEADER_BYTES + ENTRY_BYTES * self.change_count
         start, length = base, len(data)
@@ -137,8 +137,8 @@ def encode_single(
     old: bytes | None,
     new: bytes | None,
 ) -> tuple[bytes, int]:
-    """`encode_hashed` of one change of the row under `stored_key`, its whole key in the store:
-    most commits change one row, and this is half the cost."""
+    """`encode_hashed` of one change of the row under `stored_key`, its complete key in the store.
+    Most commits change one row, and this is half the cost."""
     kind = UPDATE
     if old is None:
         kind, old = INSERT, b""
@@ -165,7 +165,7 @@ def encode_single(
 
 
 def record_length(data: bytes) -> int:
-    """How long a record says that it is."""
+    """The length in a record's header, not verified."""
     return int.from_bytes(data[HASH_BYTES : HASH_BYTES + 4], "little")
 
 
@@ -174,12 +174,12 @@ def record_position(data: bytes) -> int:
 
 
 def change_count(data: bytes) -> int:
-    """How many changes a record says that it has."""
+    """The change count in a record's header, not verified."""
     return int.from_bytes(data[HEADER_BYTES - 4 : HEADER_BYTES], "little")
 
 
 def decode_record(data: bytes, position: int | None = None) -> Record:
-    """A record from its bytes, checked. `position` is the one its key says, when it is known."""
+    """A record from its bytes, verified. `position` is the one in its key, when it is known."""
     if len(data) < HEADER_BYTES:
         raise Corruption("log record is cut short", log_position=position, found_bytes=len(data))
     digest, length, found, previous, version, time, transaction, count = _header.unpack_from(data)

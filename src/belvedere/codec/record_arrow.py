@@ -10,7 +10,7 @@
 | key, old, new | binary; old and new are NULL when the change has none |
 
 Headers and directories of all records are gathered as matrices. Key, old and new row of a change
-lie side by side in the tail, so its four bounds cut all three out of the joined buffer.
+are adjacent in the tail, so its four bounds delimit all three in the joined buffer.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""The short way to read a log record of one change, which is what most records are.
+"""A fast decoder for log records of one change, which most records are.
 
-Says the same as `record.decode_record` and checks the same: length, hash, directory. Maintenance
-reads the log with it, where every object it does not make counts.
+It returns the same change as `record.decode_record` and verifies the same: length, hash, directory.
+Maintenance reads the log with it, where every avoided allocation counts.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ SingleChange = tuple[int, int, bytes, bytes | None, bytes | None]
 
 
 def single_change(data: bytes) -> SingleChange | None:
-    """The change of a record that has one; None where it has more or anything is wrong with it:
-    `decode_record` then says what."""
+    """The change of a record that has exactly one; None where it has another number of changes or
+    is damaged: `decode_record` then reports the damage."""
     if len(data) < BASE:
         return None
     digest, length, position, _, _, _, _, count, relation, kind, key_end, old_end, new_end = (

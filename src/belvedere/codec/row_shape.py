@@ -1,4 +1,4 @@
-"""Where everything is in a row that has a given number of slots (`codec.rows` gives the layout)."""
+"""Offsets of all fields of a row with a given number of slots (`codec.rows` has the format)."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _WORDS = ((8, "Q"), (4, "I"), (2, "H"), (1, "B"))
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """Something at a fixed place of a row: its name in generated source, offset, struct format."""
+    """A field at a fixed offset of a row: its name in generated source, offset, struct format."""
 
     name: str
     offset: int
@@ -25,11 +25,11 @@ class Field:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """Where everything is in a row of `count` slots.
+    """The offsets of all fields of a row of `count` slots.
 
-    `words` are the bitmap in pieces, each with the number of its first slot. `fields[i]` is slot i:
-    its bytes when it is fixed, its end offset when it is variable. `before[i]` is the end offset
-    where variable slot i starts, None for the first. `tail` is where the tail begins.
+    `words` are the words of the null bitmap, each with the number of its first slot. `fields[i]` is
+    slot i: its bytes when it is fixed, its end offset when it is variable. `before[i]` is the end
+    offset at which variable slot i starts, None for the first. `tail` is where the tail begins.
     """
 
     count: int

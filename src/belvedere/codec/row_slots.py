@@ -1,4 +1,4 @@
-"""The source of one row slot: how each type is stored in a row, and where.
+"""Generated source of one row slot: how each type is stored in a row.
 
 | type | stored as |
 |---|---|
@@ -8,7 +8,7 @@
 | UUID 16 bytes | as written |
 | NUMERIC(p <= 18, s) 8 bytes | value * 10^s |
 | NUMERIC(p <= 38, s) 16 bytes | value * 10^s, as Arrow's decimal128 |
-| NUMERIC without or with larger precision | variable: digits as text, display scale kept |
+| NUMERIC without or with larger precision | variable: digits as text, display scale preserved |
 | CHAR, VARCHAR, TEXT, JSON | variable: UTF-8, CHAR padded to its length |
 | BYTEA | variable |
 
@@ -46,7 +46,7 @@ class SlotCode:
 
     @property
     def zero(self) -> str:
-        """What a NULL leaves in the slot."""
+        """The source text of what a NULL stores in the slot."""
         return 'b""' if self.format is None or self.format.endswith("s") else "0"
 
 
@@ -78,7 +78,7 @@ TEXT_LOAD = "{x}.decode()"
 
 
 def slot_code(sql_type: SqlType, index: int) -> SlotCode:
-    """How the slot is read and written; `index` makes the names of its constants its own."""
+    """How the slot is read and written; `index` makes the names of its constants unique."""
     kind = sql_type.kind
     if kind in _FIXED:
         return _FIXED[kind]

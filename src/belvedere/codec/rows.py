@@ -6,8 +6,8 @@
 - for every variable slot, in slot order: u32 end of its bytes in the tail
 - tail: the variable slots' bytes, one after the other
 
-All integers little-endian; `codec.row_slots` says how each type is stored. The whole row is here,
-its key columns included, so that 1.00 keeps its scale and a scan needs values alone.
+All integers little-endian; `codec.row_slots` says how each type is stored. The value holds the
+entire row, key columns included, so that 1.00 keeps its scale and a scan reads only values.
 
 Slots are only ever appended. A dropped column keeps its slot and is written NULL from then on. A
 row with fewer slots than the layout was written before the others were added, and reads as their
@@ -31,12 +31,12 @@ from belvedere.types import Row, SqlType
 
 SLOTS_MAX = 1600
 TEXTS_MIN = 3
-"""So many texts of a row are decoded together."""
+"""From this many texts of a row on, they are decoded together."""
 
 
 @dataclass(frozen=True, slots=True)
 class Slot:
-    """One column's place in a row; `missing_value` is what rows older than the column read as."""
+    """One column in a row; `missing_value` is what rows older than the column read as."""
 
     type: SqlType
     missing_value: Any = None
@@ -82,13 +82,13 @@ class RowLayout:
         return self._reader(tuple(range(len(self.slots))), bare=False)
 
     def getter(self, index: int) -> Callable[[bytes], Any]:
-        """A function that decodes one slot alone."""
+        """A function that decodes one slot."""
         if index not in self._getters:
             self._getters[index] = self._reader((index,), bare=True)
         return self._getters[index]
 
     def projector(self, indexes: tuple[int, ...]) -> Callable[[bytes], Row]:
-        """A function that decodes these slots alone, in this order."""
+        """A function that decodes only these slots, in this order."""
         if indexes not in self._projectors:
             self._projectors[indexes] = self._reader(indexes, bare=False)
         return self._projectors[indexes]
@@ -96,9 +96,9 @@ class RowLayout:
     def inlined(
         self, indexes: tuple[int, ...], row: str, results: list[str], name: Callable[[Any], str]
     ) -> list[str]:
-        """Lines of generated code that set `results` to what the projector of these slots gives for
-        `row`: straight from the bytes where all are there and of fixed width. `name` gives the text
-        under which they can use an object."""
+        """Lines of generated code that set `results` to what the projector of these slots returns
+        for `row`: unpacked inline where all slots are of fixed width and none is NULL. `name`
+        returns the variable by which the generated lines refer to an object."""
         if not indexes:
             return []
         usual = f"{', '.join(results)}, = {name(self.projector(indexes))}({row})"
@@ -117,13 +117,14 @@ class RowLayout:
         ]
 
     def shape(self, count: int) -> Shape:
-        """Where things are in a row that has the first `count` slots."""
+        """The field offsets of a row that has the first `count` slots."""
         if count not in self._shapes:
             self._shapes[count] = shape_of(self.codes[:count])
         return self._shapes[count]
 
     def _reader(self, indexes: tuple[int, ...], *, bare: bool) -> Callable[[bytes], Any]:
-        """Reads rows of the full layout at once and hands others to `other`, made when needed."""
+        """A reader of rows with all slots; it passes rows with fewer slots to `other`, which
+        compiles a reader for each slot count on first use."""
         older: dict[int, Callable[[bytes], Any]] = {}
 
         def other(row: bytes, cause: Exception | None = None) -> Any:
@@ -162,8 +163,8 @@ class RowLayout:
         return compile_function("decode", "row", body, space)
 
     def _load_texts(self, shape: Shape, indexes: tuple[int, ...], bare: bool) -> list[str]:
-        """Several texts at once: where the tail is ASCII, as it mostly is, it is decoded as a whole
-        and cut, which is half the work."""
+        """Lines that decode several texts at once: an ASCII tail, the usual case, is decoded in one
+        call and sliced, which is half the work."""
         variable = [i for i in range(shape.count) if self.codes[i].format is None]
         wanted = [index for index in indexes if index in variable]
         if len(wanted) < TEXTS_MIN or 2 * len(wanted) < len(variable):
@@ -191,7 +192,7 @@ class RowLayout:
 
 
 def _null_test(shape: Shape, indexes: Iterable[int]) -> str:
-    """Text that is true where one of these slots is NULL."""
+    """An expression that is true where one of these slots is NULL."""
     masks: dict[str, int] = {}
     for index in indexes:
         word, bit = shape.word_of(index)
@@ -205,7 +206,7 @@ def _cut(shape: Shape, index: int) -> str:
 
 
 def _needed_fields(shape: Shape, needed: list[int]) -> list[Field]:
-    """What has to be unpacked to read these slots, in byte order."""
+    """The fields to unpack to read these slots, in byte order."""
     found = {Field("k", 0, "H")}
     for index in needed:
         found |= {shape.word_of(index)[0], shape.fields[index]}
@@ -237,9 +238,9 @@ def _pack_source(shape: Shape, codes: tuple[SlotCode, ...]) -> list[str]:
 
 
 def _check_source(shape: Shape, codes: tuple[SlotCode, ...], needed: list[int]) -> list[str]:
-    """Lengths that contradict each other must not pass for shorter values.
+    """Lines that refuse contradicting lengths, which would otherwise read as shorter values.
 
-    Reading all slots checks the row exactly; reading some, that these are inside it.
+    Reading all slots verifies the row exactly; reading some verifies that these lie inside it.
     """
     variable = [index for index, code in enumerate(codes) if code.format is None]
     if len(needed) == len(codes):

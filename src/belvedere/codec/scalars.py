@@ -1,4 +1,4 @@
-"""Single values to the integers and bytes that keys and rows hold, and back.
+"""Conversion of single values to the integers and bytes in keys and rows, and back.
 
 Dates are days, times and timestamps microseconds, both since 1970-01-01 (UTC for TIMESTAMPTZ), as
 in Arrow. Functions here are called from compiled code: they raise what Python raises, and the
@@ -42,7 +42,7 @@ def floating(value: Any) -> float:
 
 
 def real(value: Any) -> float:
-    """A float that 32 bits hold. Rounding here would part the row from its key."""
+    """A float that 32 bits hold. Rounding here would make the row differ from its key."""
     number = floating(value)
     if _single.unpack(_single.pack(number))[0] != number and number == number:
         raise OverflowError
@@ -123,7 +123,7 @@ def interval_span(value: Any) -> int:
 
 
 def interval_of_span(span: int) -> Interval:
-    """The one interval that stands for all of this length: most months, then most days."""
+    """The canonical interval of this length: as many months as possible, then as many days."""
     month = DAYS_PER_MONTH * MICROSECONDS_PER_DAY
     months = _clamp_32(_divide_towards_zero(span, month))
     rest = span - months * month

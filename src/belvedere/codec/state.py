@@ -1,4 +1,4 @@
-"""Linear view state as rows: the payload's columns by slot, and the amounts behind them.
+"""Linear view state read as rows: the payload's columns by slot, followed by the amounts.
 
 The value format is `codec.accumulator`'s. With this layout a scan treats the state of a view like
 the rows of a table.

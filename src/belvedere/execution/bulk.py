@@ -1,12 +1,12 @@
-"""Many new rows of one table at once: what COPY and a large INSERT do.
+"""Bulk insert of many new rows of one table, for COPY and large INSERTs.
 
-The same rows as `writes.insert` would make, by another way:
-- whole columns are encoded by Arrow, without a Python loop over values, where the types allow;
-- keys are looked up many at a time, and not at all when all of them lie behind the table's last;
-- no root locks are taken. They would only keep others waiting: what another transaction commits
-  meanwhile is noticed in the commit section, and the statement runs again.
+It stores the same rows as `writes.insert`, with these differences:
+- Arrow encodes entire columns, without a Python loop over values, where the types allow;
+- keys are looked up many at a time, and not at all when all of them sort after the table's last;
+- no root locks are taken. They would only make other transactions wait: the commit section detects
+  what another transaction commits meanwhile, and the statement runs again.
 
-Unique values and foreign keys are seen to at commit, as ever.
+Unique values and foreign keys are checked at commit, as for any insert.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 ROWS_MIN = 500
-"""Fewer rows are inserted one by one."""
+"""Fewer rows than this are inserted one by one."""
 
 
 class Loader:
-    """New rows of one table, in one transaction, as many at a time as there are."""
+    """Inserts new rows of one table in one transaction, in batches of any size."""
 
     def __init__(self, transaction: Transaction, table: CompiledTable) -> None:
         self._transaction = transaction
@@ -36,7 +36,7 @@ class Loader:
         self._last = self._last_key()
 
     def add_rows(self, rows: Sequence[Row]) -> None:
-        """Whole rows, by slot."""
+        """Adds rows that have a value for every slot."""
         table = self._table
         for slot, name in table.not_null:
             for row in rows:
@@ -45,8 +45,8 @@ class Loader:
         self._add(list(map(table.encode, rows)))
 
     def add_columns(self, batch: pa.RecordBatch) -> None:
-        """A column for every slot. InvalidInput when a column does not fit as it is: its values may
-        still be made to fit one by one."""
+        """Adds a batch with a column for every slot. InvalidInput when Arrow cannot cast a column:
+        its values may still be convertible one by one."""
         from belvedere.codec.arrow_load import arrow_to_rows  # heavy
 
         for slot, name in self._table.not_null:
@@ -89,8 +89,8 @@ class Loader:
 
 
 def is_direct(sql_type: SqlType, arrow_type: pa.DataType) -> bool:
-    """Whether Arrow values of this type become the SQL type's by Arrow's checked casts, and mean
-    the same then."""
+    """Whether Arrow's checked casts convert values of this Arrow type to the SQL type without a
+    change of meaning."""
     import pyarrow.types as at  # heavy
 
     if sql_type.kind in TIMED and sql_type.precision is not None:

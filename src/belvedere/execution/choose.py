@@ -1,8 +1,8 @@
-"""Which tier answers a statement: Python closures for few rows, DuckDB for many.
+"""Choice of the tier that runs a statement: Python closures for few rows, DuckDB for many.
 
 Fixed costs decide: a Python operator costs some hundred nanoseconds a row and nothing else, a
-DuckDB statement a few milliseconds and next to nothing a row. The border is at about five thousand
-rows of work, counted over all operators. `SET tier = direct | duckdb` forces one.
+DuckDB statement a few milliseconds and next to nothing a row. They break even at about five
+thousand rows of work, counted over all operators. `SET tier = direct | duckdb` forces one.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ from belvedere.types import Row
 
 DIRECT_ROWS_MAX = 5_000
 CORRECT_ROWS = 20 * DIRECT_ROWS_MAX
-"""A plan for few rows may read so many before DuckDB does it again."""
+"""A plan for few rows may read this many before DuckDB runs the statement instead."""
 
 FILTER_SHARE = 0.3
 LIMIT_ROWS = 500.0
-"""What a LIMIT by a parameter is taken for; should it be many more, the plan is corrected."""
+"""The estimate for a LIMIT by a parameter; if it is far too low, DuckDB runs the statement."""
 
 
 Sizes = Callable[[int], float]
-"""About how many rows a relation has."""
+"""Estimated number of rows of a relation."""
 
 Estimate = Callable[[n.Node], float]
-"""About how many rows a node gives."""
+"""Estimated number of rows a node returns."""
 
 
 class Tier(enum.StrEnum):
@@ -52,7 +52,7 @@ class Choice(NamedTuple):
     tier: Tier
     reason: str
     work: float
-    free: bool = False  # nobody asked for this tier
+    free: bool = False  # the tier was chosen, not requested
 
 
 _OUTGROWN = Choice(Tier.DUCKDB, "more rows than estimated", 0)
@@ -80,8 +80,8 @@ def compile_for(
 
 
 class _Corrected:
-    """A plan for few rows that leaves its statement to DuckDB when there are many after all, or
-    when they take more memory than they may. From then on DuckDB gets it at once."""
+    """A Python plan that falls back to DuckDB when it reads far more rows than estimated or exceeds
+    the memory limit. Later executions go to DuckDB directly."""
 
     def __init__(self, direct: Rows, make_large: Callable[[], Rows]) -> None:
         self._direct = direct
@@ -102,7 +102,7 @@ class _Corrected:
                     raise
                 self.notes.append(f"run again by DuckDB: {error.message}")
             self._large = self._make_large()
-            run = run.beside({})  # what was kept for the other plan is of no use
+            run = run.beside({})  # results cached for the other plan are of no use
             run.memory = memory
         return self._large(run)
 
@@ -122,7 +122,7 @@ class _Work:
         self._rows = rows
 
     def of(self, node: n.Node, wanted: float = math.inf) -> float:
-        """`wanted`: how many rows are asked for; operators that stream make no more."""
+        """`wanted`: how many rows the consumer requests; streaming operators produce no more."""
         rows = min(self._read(node), wanted)
         if isinstance(node, n.Join) and not node.keys and node.lookup is None:
             rows = max(rows, self._rows(node.left) * self._rows(node.right))
@@ -134,7 +134,7 @@ class _Work:
         return total + sum(max(times, 1.0) * self.of(plan) for plan in _subplans(node))
 
     def _read(self, node: n.Node) -> float:
-        """Rows the node handles: what a full scan reads, not what its condition leaves."""
+        """Rows the node handles: all rows a full scan reads, not those its condition selects."""
         if isinstance(node, n.Scan) and node.access.kind is paths.AccessKind.FULL:
             return self._sizes(node.relation)
         if isinstance(node, n.Scan) and node.access.kind is paths.AccessKind.KEY:

@@ -1,12 +1,13 @@
-"""A plan in both tiers: the largest parts DuckDB can answer exactly go there, the rest stays here.
+"""Split of a plan between the tiers: DuckDB runs the largest parts it can answer exactly, Python
+the rest.
 
-The border is found from the top: a node whose whole subtree has an exact form becomes one DuckDB
-statement; otherwise the node runs as a Python operator over its inputs, for which the same is
-asked. Parameters enter the SQL text as constants, so a part is lowered again when they change.
+The split is found top down: a node whose entire subtree has an exact form becomes one DuckDB
+statement; otherwise the node runs as a Python operator, and the same test applies to its inputs.
+Parameters enter the SQL text as constants, so a part is lowered again when they change.
 
-Should DuckDB fail on values (an overflow of DECIMAL(38), a NUMERIC NaN, a division in a row that
-would have been filtered out first), the part runs in Python instead: only PostgreSQL's meaning
-decides what is an error.
+If DuckDB fails on values (an overflow of DECIMAL(38), a NUMERIC NaN, a division in a row that
+would have been filtered out first), the part runs in Python instead: only PostgreSQL's semantics
+decide what is an error.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _NOT_ALONE = (
     n.Delete,
     n.Lock,
 )
-"""Nodes that gain nothing from DuckDB by themselves, or do what it cannot."""
+"""Nodes that never form a DuckDB statement of their own: no gain, or DuckDB cannot run them."""
 
 
 _NOTHING = n.Values((), ())
@@ -53,18 +54,18 @@ _NOTHING = n.Values((), ())
 
 @dataclass(slots=True)
 class Report:
-    """What became of the plan, for EXPLAIN: SQL of the DuckDB parts, what each table is read from,
-    and why the rest is not one."""
+    """How the plan was split, for EXPLAIN: the SQL of the DuckDB parts, what each table is read
+    from, and why the other parts run in Python."""
 
     statements: list[str] = field(default_factory=list)
     reads: dict[str, str] = field(default_factory=dict)
     reasons: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    of_now: bool = False  # a value of the data is in a text, which is good for one run
+    of_now: bool = False  # a text contains a value read from the data: valid for one run only
 
 
 class Hybrid:
-    """A plan made for whatever parameters come; `notes` is what EXPLAIN ANALYZE adds."""
+    """A split plan, lowered for the parameters of each run; EXPLAIN ANALYZE prints `notes`."""
 
     def __init__(
         self, catalog: Catalog, node: n.Node, engine: DuckEngine, wrap: Wrap | None = None
@@ -102,7 +103,7 @@ def lower_hybrid(
     report: Report,
     wrap: Wrap | None = None,
 ) -> Rows:
-    """The plan for the parameters of this run. `report` is filled in."""
+    """The plan lowered for the parameters of this run; `report` receives the details."""
     if isinstance(node, n.Scan) and wrap is None and _is_columnar(node):
         report.statements.append("(the scan itself, as Arrow columns)")
         report.reads[node.name] = engine.source_of(compile_leaf(catalog, node))
@@ -114,8 +115,8 @@ def lower_hybrid(
 def in_one_statement(
     catalog: Catalog, node: n.Node, engine: DuckEngine, run: Run
 ) -> Iterator[Row] | str:
-    """The rows of a plan by DuckDB alone, or why it has no exact form there. Unsupported when
-    DuckDB fails on values."""
+    """The rows of a plan run entirely by DuckDB, or the reason why it has no exact form there.
+    Unsupported when DuckDB fails on values."""
     report = Report()
     made = _Split(catalog, engine, run, report).part(node)
     if made is None:
@@ -127,7 +128,7 @@ def in_one_statement(
 
 
 def _is_columnar(node: n.Scan) -> bool:
-    """Whether a scan can be handed over as columns, without making rows first."""
+    """Whether a scan can be returned as columns, without building rows first."""
     kinds = (paths.AccessKind.FULL, paths.AccessKind.RANGE, paths.AccessKind.PREFIX)
     plain = node.access.index is None and node.access.kind in kinds and not node.access.reverse
     exact = all(duckdb_type(field.type) is not None for field in node.fields)
@@ -142,7 +143,7 @@ def _scanned(catalog: Catalog, node: n.Scan, engine: DuckEngine) -> Rows:
         try:
             copied = engine.copied(leaf, run)
             return TableRows(leaf.read(run) if copied is None else copied, types)
-        except (Unsupported, NotExact):  # a value that Arrow has no place for
+        except (Unsupported, NotExact):  # a value that Arrow cannot represent
             return direct(run)
 
     return rows
@@ -173,8 +174,8 @@ class _Split:
         return made
 
     def _lowered(self, node: n.Node, *, divides: bool) -> tuple[Rows | None, str]:
-        """The node as a statement; else why not."""
-        last = divides == self.divides  # else it is tried again, perhaps without settling
+        """The node as a statement, or the reason why it has no exact form."""
+        last = divides == self.divides  # else there is another attempt, perhaps without sub-queries
         lowering = Lowering(self._evaluate, self._settle if last else _unsettled, divides)
         try:
             return self._statement(node, lowering, lowering.query(node), None), ""
@@ -193,8 +194,8 @@ class _Split:
         return self._statement(node, lowering, partials.query, partials)
 
     def _settle(self, plan: n.Node) -> object:
-        """The value of a scalar sub-query by itself. Should that fail, it is left to Python, which
-        evaluates it only if it has to."""
+        """The value of a scalar sub-query, evaluated separately. If that fails, the part runs in
+        Python, which evaluates the sub-query only when needed."""
         if dependence_of(plan) != (None, False) or _is_unstable(plan):
             raise NotExact("a sub-query that has no form in DuckDB")
         self.report.of_now = True
@@ -244,8 +245,8 @@ class _Split:
         return rows
 
     def _again(self, node: n.Node, divided: bool) -> _Again:
-        """What to do when DuckDB fails: the same without its quotients, which may have more digits
-        than it holds, or all of it in Python."""
+        """The fallback when DuckDB fails: the same with quotients in Python, as they may have more
+        digits than DuckDB holds, or the entire part in Python."""
         if not divided:
             return _Again("in Python", lambda: compile_plan(self.catalog, node))
         split = replace(self, divides=False)
@@ -254,7 +255,7 @@ class _Split:
         )
 
     def _without_sorts(self, node: n.Node) -> _Again | None:
-        """What to do when DuckDB has too little memory: it does not spill sorts of wide rows."""
+        """The fallback when DuckDB runs out of memory: it does not spill sorts of wide rows."""
         if not self.sorts or not _has_sort(node):
             return None
         split = replace(self, sorts=False)
@@ -301,7 +302,7 @@ def _fetchable(query: Query) -> str:
 
 
 def _is_unstable(node: n.Node) -> bool:
-    """Whether something is evaluated beforehand that may differ from run to run."""
+    """Whether lowering evaluates an expression whose value may differ from run to run."""
     return any(
         isinstance(item, e.Call | e.Cast) and item.function.volatility is not Volatility.IMMUTABLE
         for item, _ in walk(node, 0)

@@ -1,14 +1,13 @@
-"""How much memory the rows that a statement holds may take, in the direct tier, and how many rows
-it may read there.
+"""Limits of a statement in the Python tier: the memory of the rows it holds, and the rows it reads.
 
-Operators that keep rows (sort, hash join, aggregate, distinct, window, CTE) count them here, by the
-size of one row in every thousand. A sort beyond the limit is spilled; anything else over it fails
-alone with 53200. A statement that was free to choose is run again by DuckDB in both cases, which
-spills too. A sub-query counts from what is held around it, and its rows are forgotten when it is
-done.
+Operators that hold rows (sort, hash join, aggregate, distinct, window, CTE) reserve memory here,
+estimated from one row in every thousand. A sort beyond the limit is spilled; any other operator
+over it fails with 53200, and only its statement. If the tier was chosen and not requested, DuckDB,
+which spills too, runs the statement again in both cases. A sub-query starts from what is held
+around it, and its rows are released when it ends.
 
-A plan that was chosen for few rows has `work`, the rows it may still read: when there are none left
-the estimate was wrong, and DuckDB does it all again (`Outgrown`).
+A plan that was chosen for few rows has `work`, the rows it may still read: when none are left the
+estimate was wrong, and DuckDB runs the statement from the start (`Outgrown`).
 """
 
 from __future__ import annotations
@@ -44,22 +43,22 @@ class Memory:
         self._work = work
 
     def inner(self) -> Memory:
-        """For a sub-query: what it holds is given back with it."""
+        """For a sub-query: what it holds is released when it ends."""
         return Memory(self.limit_bytes, self.used_bytes, self._work)
 
     def within(self, rows_max: int) -> Memory:
-        """The same, but only so many rows may be read."""
+        """The same limits, with at most this many rows to read."""
         return Memory(self.limit_bytes, self.used_bytes, [rows_max])
 
     def read(self, count: int) -> None:
-        """So many rows were read."""
+        """Counts rows that were read; `Outgrown` when there are more than allowed."""
         if self._work is not None:
             self._work[0] -= count
             if self._work[0] < 0:
                 raise Outgrown
 
     def hold(self, rows: Iterable[Row]) -> list[Row]:
-        """All rows, kept."""
+        """All rows as a list, with their memory reserved."""
         each = iter(rows)
         held = list(itertools.islice(each, CHUNK_ROWS))
         if len(held) < CHUNK_ROWS:
@@ -71,7 +70,7 @@ class Memory:
         return held
 
     def passing(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """Rows that somebody keeps, counted as they pass."""
+        """The same rows, with memory reserved as they pass: the consumer holds them."""
         each = iter(rows)
         while chunk := list(itertools.islice(each, CHUNK_ROWS)):
             self.grown(len(chunk), chunk[0])
@@ -79,15 +78,15 @@ class Memory:
 
     @property
     def may_spill(self) -> bool:
-        """Whether nobody else would do it better."""
+        """Whether this tier has to spill: no fallback to DuckDB is left."""
         return self._work is None
 
     def has_room(self, count: int, row: Iterable[object]) -> bool:
-        """Whether so many rows like this one may be held."""
+        """Whether there is room for `count` rows of this row's size."""
         return self.used_bytes + _size(count, row) <= self.limit_bytes
 
     def grown(self, count: int, row: Iterable[object]) -> None:
-        """So many rows like this one are held from now on."""
+        """Reserves memory for `count` rows of this row's size; 53200 beyond the limit."""
         self.used_bytes += _size(count, row)
         if self.used_bytes > self.limit_bytes:
             raise over_limit(self.limit_bytes)

@@ -1,8 +1,8 @@
-"""What a plan needs while it runs: rows to read, parameters, outer rows, and a way to be stopped.
+"""The state of one execution of a plan: reader, parameters, outer rows, and cancellation.
 
 One `Run` per execution of a plan. A sub-query or the right side of a lateral join runs in a Run of
 its own whose `outer` is the row around it; `OuterColumn(2, i)` is thus `run.parent.outer[i]`.
-Results that do not depend on the outer row are kept in the `cache` of the Run they belong to.
+Results that do not depend on the outer row are cached in the `cache` of the Run they belong to.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from belvedere.txn.transaction import Transaction
 from belvedere.types import Row
 
 Rows = Callable[["Run"], Iterator[Row]]
-"""A compiled plan: its rows, made as they are asked for."""
+"""A compiled plan: a generator of its rows."""
 
 
 class Interrupt:
-    """Stops a running statement: set from another thread, looked at between batches of rows."""
+    """Cancels a running statement: set from another thread, checked between batches of rows."""
 
     __slots__ = ("_hooks", "progress", "reason", "rows")
 
@@ -44,7 +44,7 @@ class Interrupt:
         self.rows = 0
 
     def add_hook(self, hook: Callable[[], None]) -> None:
-        """Also call `hook` on stop: for engines that have to be told."""
+        """Also call `hook` on stop, for engines with an interrupt of their own."""
         self._hooks.append(hook)
 
     def remove_hook(self, hook: Callable[[], None]) -> None:
@@ -55,7 +55,7 @@ class Interrupt:
             raise interrupted(self.reason)
 
     def read(self, count: int) -> None:
-        """A batch of so many rows was read."""
+        """Counts a batch of rows that was read, reports progress and checks for cancellation."""
         if self.progress is not None:
             self.rows += count
             self.progress(self.rows)
@@ -68,7 +68,7 @@ def interrupted(reason: str) -> Unavailable:
 
 
 class Services(Protocol):
-    """What plans ask of the session around them."""
+    """The services of the session that plans use."""
 
     def next_value(self, sequence: int) -> int: ...
 
@@ -88,7 +88,7 @@ class Services(Protocol):
 
 
 class Write(NamedTuple):
-    """What an Insert, Update or Delete will do, when the statement has read all it reads."""
+    """The pending writes of an Insert, Update or Delete, applied after the statement's reads."""
 
     node: object
     affected: int
@@ -131,12 +131,12 @@ class Run:
         self.parent: Run | None = None
         self.cache: dict[int, Any] = {}
         self.ctes: dict[int, CteRows] = {}
-        self.wanted = 0  # how many rows a limit above lets through; only ever a hint
-        self.changes: list[Write] = []  # they wait for the end of all reads
+        self.wanted = 0  # how many rows a limit above needs; only a hint
+        self.changes: list[Write] = []  # applied after all reads
         self.deltas: Mapping[int, Sequence[Row]] = {}  # rows of Changes leaves, by relation
 
     def nested(self, outer: Row) -> Run:
-        """A Run one query further in."""
+        """The Run of a query nested in this one, for one outer row."""
         run = self._copy()
         run.memory = self.memory.inner()
         run.outer = outer
@@ -144,7 +144,7 @@ class Run:
         return run
 
     def beside(self, ctes: dict[int, CteRows]) -> Run:
-        """A Run of the same query with more CTEs in sight."""
+        """A Run of the same query with more CTEs visible."""
         run = self._copy()
         run.outer = self.outer
         run.parent = self.parent
@@ -167,7 +167,7 @@ class Run:
         return run
 
     def out(self, levels: int) -> Run:
-        """The Run this many queries further out; the outermost for more."""
+        """The Run this many queries further out, at most the outermost."""
         run = self
         while levels and run.parent is not None:
             run, levels = run.parent, levels - 1
@@ -175,7 +175,7 @@ class Run:
 
 
 class CteRows:
-    """Rows of a CTE, made once and as far as somebody reads them."""
+    """Rows of a CTE, computed once and only as far as they are read."""
 
     __slots__ = ("_rest", "_rows")
 

@@ -1,4 +1,4 @@
-"""Rows written one by one, and what foreign keys do to the rows that refer to them.
+"""Writes of single rows, with the actions of the foreign keys that refer to them.
 
 NO ACTION is left to the check at commit. RESTRICT, CASCADE, SET NULL and SET DEFAULT act here, at
 once and in this transaction, so that their effects are ordinary changes of ordinary rows.
@@ -32,7 +32,7 @@ def update(
 
 
 def _follow(txn: Transaction, table: CompiledTable, old: Row, new: Row) -> None:
-    """What foreign keys do when a row they point at has changed."""
+    """Runs the ON UPDATE actions of the foreign keys that refer to a changed row."""
     for child, key in referring(txn.catalog, table.table.id):
         before = tuple([old[slot] for slot in key.parent_columns])
         after = tuple([new[slot] for slot in key.parent_columns])
@@ -42,7 +42,7 @@ def _follow(txn: Transaction, table: CompiledTable, old: Row, new: Row) -> None:
 
 def update_all(txn: Transaction, table: CompiledTable, pairs: list[tuple[Row, Row]]) -> None:
     """Rows of one statement. Keys are compared as they are after all of it, so that a row may take
-    the key of another one that moves on (id = id + 1)."""
+    the key of another one whose key changes (id = id + 1)."""
     moved = [pair for pair in pairs if not table.same_key(*pair)]
     if len(moved) < 2:
         for old, new in pairs:
@@ -67,7 +67,7 @@ def delete(txn: Transaction, table: CompiledTable, row: Row, value: bytes | None
 
 
 def referring(catalog: Catalog, parent: int) -> tuple[tuple[CompiledTable, ForeignKey], ...]:
-    """The foreign keys that point at `parent` and do something, kept per catalog."""
+    """The foreign keys that refer to `parent` and have an action, cached per catalog."""
     memo_key = ("referring", parent)
     found = catalog.memo.get(memo_key)
     if found is None:

@@ -1,8 +1,8 @@
 """Access paths as keys and key ranges of a relation.
 
 `ranges_of` compiles an `Access` into a function that gives, for a run and (in an index nested loop)
-a left row, the key ranges to read, in the order the rows are wanted; `keys_of` does the same for
-whole primary keys, which are read by get. Combinations that differ only in spelling (1.0 and 1.00)
+a left row, the key ranges to read, in the order of the rows; `keys_of` does the same for complete
+primary keys, which are read by get. Combinations that differ only in representation (1.0 and 1.00)
 are one key and are read once.
 """
 
@@ -28,7 +28,7 @@ Bounds = tuple[Any, bool, Any, bool] | None
 
 
 def keys_of(context: Context, access: paths.Access, codec: KeyCodec) -> KeysOf:
-    """Whole keys for an access whose parts cover every column of the key."""
+    """Complete keys for an access whose parts cover every column of the key."""
     combinations = _combinations(context, access.parts)
     encode = codec.encode
 

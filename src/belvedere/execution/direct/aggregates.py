@@ -1,8 +1,7 @@
-"""GROUP BY: accumulators per group, with FILTER, DISTINCT, ORDER BY, WITHIN GROUP and grouping
-sets.
+"""GROUP BY: accumulators per group, with FILTER, DISTINCT, ORDER BY, WITHIN GROUP, grouping sets.
 
-A plain aggregate steps its state row by row. One with DISTINCT or an order keeps its argument rows
-and steps through them at the end. Groups come out in the order of their first rows.
+A plain aggregate steps its state row by row. One with DISTINCT or an order collects its rows and
+steps through them at the end. Groups are returned in the order of their first rows.
 """
 
 from __future__ import annotations
@@ -86,7 +85,7 @@ def _stepping(
 
 @dataclass(frozen=True, slots=True)
 class _Collection:
-    """How the kept rows of an ordered or distinct aggregate become its value."""
+    """How the collected rows of an ordered or distinct aggregate become its value."""
 
     accumulator: Accumulator
     arguments: Bound
@@ -130,7 +129,7 @@ def _collecting(
 
 
 def _natural(context: Context, inputs: tuple[e.Expression, ...]) -> Passes:
-    """DISTINCT without an order: PostgreSQL sorts, so the values come in ascending order."""
+    """DISTINCT without an order: PostgreSQL sorts, so the values are in ascending order."""
     return compile_order(context, [e.SortKey(one) for one in inputs])
 
 
@@ -236,7 +235,7 @@ def _plain_loop(context: Context, node: n.Aggregate, each: Rows) -> Rows:
 def _step_lines(
     writer: Writer, call: e.AggregateCall, accumulator: Accumulator, state: str
 ) -> list[str]:
-    """The lines that bring one state up to one more row."""
+    """The lines that step one state by one row."""
     step = writer.source.constant(accumulator.step, "step")
     if call.function.strict:
         tests, given = writer.held(call.arguments)

@@ -1,8 +1,8 @@
-"""INSERT, UPDATE and DELETE: first everything is read and reckoned, then written.
+"""INSERT, UPDATE and DELETE: evaluate all rows first, then write.
 
 A statement sees its tables as they were when it began, also where it changes them and in its
-RETURNING. So these operators make the new rows and hand a `Write` to the run; the statement applies
-the writes when its last row has been read.
+RETURNING. So these operators compute the new rows and add a `Write` to the run; the statement
+applies the writes after its last row has been read.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def compile_update(context: Context, node: n.Update) -> Rows:
 def _first_of_each(
     rows: Iterator[Row], table: CompiledTable, widen: Widen, width: int
 ) -> dict[bytes, Row]:
-    """Input rows by the key of their table row; of several the first counts."""
+    """Input rows by the key of their table row; the first of several wins."""
     found: dict[bytes, Row] = {}
     key_of = table.key_of
     for row in rows:
@@ -112,7 +112,7 @@ def narrower(table: CompiledTable) -> Widen:
     return lambda row: tuple([row[slot] for slot in slots])
 
 
-# -- what every new row goes through ---------------------------------------------------------------
+# -- rules of new rows -----------------------------------------------------------------------------
 
 
 def compile_rules(
@@ -159,7 +159,7 @@ def _check_violated(table: CompiledTable, name: str, values: list[Any]) -> Inval
 
 @dataclass(frozen=True, slots=True)
 class _Upsert:
-    """ON CONFLICT, compiled: who decides what a conflict is, and what is then done."""
+    """ON CONFLICT, compiled: the arbiters that detect a conflict, and the action then taken."""
 
     arbiters: tuple[Arbiter, ...]
     assigned: Bound | None
@@ -201,7 +201,7 @@ def compile_insert(context: Context, node: n.Insert) -> Rows:
 def row_maker(
     context: Context, node: n.Insert, table: CompiledTable
 ) -> Callable[[Run], Callable[[Row], Row]]:
-    """Rows of an INSERT's input as rows of the table (live columns), by its rules."""
+    """Converts rows of an INSERT's input to rows of the table (live columns), by its rules."""
     width = len(table.live)
     hidden = [i for i, column in enumerate(table.live) if column.hidden]
     finish = compile_rules(context, table, node.rules)
@@ -243,7 +243,7 @@ def _compile_upsert(context: Context, node: n.Insert, table: CompiledTable) -> _
 def _settle(
     run: Run, upsert: _Upsert, proposed: list[Row], table: CompiledTable
 ) -> Iterator[tuple[Row | None, Row]]:
-    """Which proposed rows are inserted, and which existing rows become what."""
+    """The rows to write: (None, row) for an insert, (existing row, new row) for an update."""
     taken: set[Any] = set()
     finish = upsert.finish(run)
     for row in proposed:

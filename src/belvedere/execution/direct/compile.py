@@ -1,4 +1,4 @@
-"""A plan to a function that gives its rows: one `match` over all nodes."""
+"""Compilation of a plan to a function that returns its rows: one `match` over all nodes."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from belvedere.plan import nodes as n
 from belvedere.types import Row
 
 Wrap = Callable[[n.Node, Rows], Rows]
-"""Put around every node: EXPLAIN ANALYZE counts rows and time with it."""
+"""Wraps every node: EXPLAIN ANALYZE counts rows and time with it."""
 
 
 def compile_plan(catalog: Catalog, node: n.Node, wrap: Wrap | None = None) -> Rows:
@@ -27,7 +27,7 @@ def compile_with(
     elsewhere: Callable[[n.Node], Rows | None] | None,
     wrap: Wrap | None = None,
 ) -> Rows:
-    """Like `compile_plan`, but each node is first offered to another tier."""
+    """Like `compile_plan`, but another tier may compile each node first."""
 
     def plan(inner: n.Node) -> Rows:
         compiled = (elsewhere(inner) if elsewhere else None) or _compile(context, inner)

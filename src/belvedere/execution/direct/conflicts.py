@@ -1,4 +1,4 @@
-"""Arbiters of ON CONFLICT: the primary key and unique indexes, asked whether a row is taken."""
+"""Arbiters of ON CONFLICT: the primary key and unique indexes that detect conflicting rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What operators need while they are compiled, and the row functions they are made of."""
+"""The context in which operators are compiled, and the row functions they consist of."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from belvedere.plan import nodes as n
 from belvedere.types import Row
 
 Bound = Callable[[Run], Callable[..., Any]]
-"""Gives, for a run, a function of rows."""
+"""Returns, for a run, a function of rows."""
 
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """`plan` compiles an input or a sub-query. `fuses`: operators may swallow their inputs."""
+    """`plan` compiles an input or a sub-query. `fuses`: operators may merge with their inputs."""
 
     catalog: Catalog
     plan: Callable[[n.Node], Rows]
@@ -72,7 +72,7 @@ def key_text(writer: Writer, expression: e.Expression) -> str:
 
 
 def row_keys(fields: n.Fields) -> Callable[[Row], Row]:
-    """Whole rows to hashable keys; the row itself where no column needs more."""
+    """Rows to hashable keys; the row itself where every column is its own key."""
     forms = [key_form(field.type) for field in fields]
     if not any(forms):
         return _itself

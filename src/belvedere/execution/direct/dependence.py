@@ -1,4 +1,4 @@
-"""What a plan inside an expression depends on: how far its result can be kept."""
+"""Outer rows and CTEs a sub-query plan depends on: how long its result can be cached."""
 
 from __future__ import annotations
 
@@ -46,12 +46,12 @@ def dependence_of(plan: n.Node) -> Dependence:
 _ONE_FORM = frozenset(
     {Kind.BOOLEAN, Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT, Kind.TEXT, Kind.DATE, Kind.UUID}
 )
-"""Types whose equal values are the same in every way, unlike 1.0 and 1.00."""
+"""Types whose equal values have one representation, unlike 1.0 and 1.00."""
 
 
 def nearest_columns(plan: n.Node) -> tuple[int, ...] | None:
-    """The columns of the nearest outer row that decide the result; None when they alone do not, or
-    when equal values of them may differ in form."""
+    """The columns of the nearest outer row that decide the result; None when it depends on more, or
+    when equal values of them may differ in representation."""
     columns: set[int] = set()
     for item, level in walk(plan, 0):
         match item:
@@ -69,7 +69,7 @@ def nearest_columns(plan: n.Node) -> tuple[int, ...] | None:
 
 
 def is_constant(expression: e.Expression) -> bool:
-    """Whether it has one value, whatever the row, the moment and the data."""
+    """Whether the value is the same for all rows, at all times and for any data."""
     for item, _ in walk(expression, 0):
         if isinstance(item, _NEVER_CONSTANT):
             return False
@@ -79,7 +79,7 @@ def is_constant(expression: e.Expression) -> bool:
 
 
 def walk(item: Any, level: int) -> Iterator[tuple[Any, int]]:
-    """Every node and expression below `item`, with how many queries it is further in."""
+    """Every node and expression below `item`, with its depth in nested queries."""
     if item is None or isinstance(item, _OPAQUE):
         return
     if isinstance(item, tuple) and not hasattr(item, "_fields"):

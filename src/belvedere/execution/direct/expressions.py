@@ -1,8 +1,9 @@
-"""Expressions to Python source text: the one place where the direct tier gives them meaning.
+"""Translation of expressions to Python source text: their only definition in the Python tier.
 
-`Writer.value` is text whose value is the SQL value, None for NULL. `Writer.truth` is text that is
-true exactly when the expression is TRUE, which is all a WHERE needs and much shorter. Arguments of
-strict functions go through temporaries, so that each is evaluated once:
+`ExpressionWriter.write_value` returns text whose value is the SQL value, None for NULL;
+`ExpressionWriter.write_truth` returns text that is true exactly when the expression is TRUE, which
+is all a WHERE needs and much shorter. Arguments of strict functions are assigned to temporaries, so
+that each is evaluated once:
 
     (None if (t1 := row[2]) is None else c_0(t1, 5))
 
@@ -30,7 +31,7 @@ from belvedere.types import SqlType
 CompilePlan = Callable[[n.Node], Rows]
 ColumnText = Callable[[int], str]
 
-# Python forms that are operators of Python: their text is quicker than the call.
+# Python forms that are operators of Python: an inline operator is faster than the call.
 _INLINE: dict[Any, str] = {
     operator.eq: "({} == {})",
     operator.ne: "({} != {})",
@@ -53,8 +54,8 @@ def row_column(index: int) -> str:
 
 
 class Writer:
-    """Writes expressions into one Source. `column` says where values of the input row are, `row`
-    is the text of that whole row, which sub-queries see as their outer row."""
+    """Writes expressions into one generated function. `column` returns the text of a column of the
+    input row, `row` is the text of that row, which sub-queries see as their outer row."""
 
     def __init__(
         self,
@@ -72,8 +73,8 @@ class Writer:
     # -- values -------------------------------------------------------------------------------
 
     def value(self, expression: e.Expression) -> str:
-        """Text of the expression's value. What is nested too deeply for Python's parser becomes a
-        function of its own."""
+        """Text of the expression's value. An expression nested too deeply for Python's parser
+        becomes a separate function."""
         if self._depth == _DEPTH_MAX and not isinstance(expression, _ATOMS):
             return self.apart(expression)
         self._depth += 1

@@ -33,7 +33,7 @@ class Ordered:
 
 @dataclass(frozen=True, slots=True)
 class RangeOrder:
-    """How RANGE offsets are reckoned: the column's type and direction, and its arithmetic."""
+    """How RANGE offsets are computed: the column's type and direction, and its arithmetic."""
 
     type: SqlType
     descending: bool
@@ -111,7 +111,7 @@ def _offset_edge(
 
 
 def _range_edge(rows: Ordered, offset: Any, sign: int, order: RangeOrder, last: bool) -> Edge:
-    """By value: rows from `value - offset` on, or up to it; NULLs only see each other."""
+    """By value: rows from `value - offset` on, or up to it; NULL rows see only NULL rows."""
     known = [i for i, value in enumerate(rows.values) if value is not None]
     low = known[0] if known else 0
     flip = -1 if order.descending else 1

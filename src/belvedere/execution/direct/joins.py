@@ -1,7 +1,7 @@
 """Joins: hash and merge on equal keys, nested loop without keys, lateral, and index nested loop.
 
 A hash join builds on the right side, in memory, and streams the left; rows with a NULL key match
-nothing unless the key is null-safe. Right and full joins give the unmatched right rows at the end.
+nothing unless the key is null-safe. Right and full joins return the unmatched right rows last.
 Both sides of a merge join are scans in the order of its keys (`merges`).
 """
 
@@ -38,11 +38,11 @@ def compile_join(context: Context, node: n.Join) -> Rows:
     return _looped(context, node)
 
 
-# -- what becomes of matches -----------------------------------------------------------------------
+# -- output of matches -----------------------------------------------------------------------------
 
 
 def _emit(kind: n.JoinKind, width: int) -> Callable[[Row, Iterable[Row]], Iterable[Row]]:
-    """The rows of one left row, given its matches."""
+    """A function from a left row and its matches to the rows of the join."""
     padding = (None,) * width
     match kind:
         case n.JoinKind.INNER:
@@ -245,7 +245,7 @@ def _outer_hash(
 
 
 def _is_ordered(node: n.Node) -> bool:
-    """Whether it is still what the optimizer chose, and has not been put in another's place."""
+    """Whether the input is still a scan in key order, and has not been replaced since planning."""
     while isinstance(node, n.Project | n.Filter):
         node = node.input
     return isinstance(node, n.Scan) and node.access.ordered
@@ -273,7 +273,7 @@ def _merged(context: Context, node: n.Join) -> Rows:
 
 
 def _by_lookup(context: Context, node: n.Join, lookup: n.Lookup) -> Rows:
-    """The right rows of each left row by key. Single gets of a chunk of left rows go together."""
+    """Looks up the right rows of each left row by key; single gets are batched over left rows."""
     assert isinstance(node.right, n.Scan)
     left = context.plan(node.left)
     condition = _residual(context, lookup.condition, len(node.left.fields))

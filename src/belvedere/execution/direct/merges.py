@@ -1,7 +1,7 @@
-"""Merge join: both sides come in the order of the join key, and are read side by side.
+"""Merge join: both inputs are sorted by the join key and read in parallel.
 
 Of the right side the rows of one key value are held at a time. A row whose key is NULL matches
-nothing, wherever it stands among the others.
+nothing, wherever it is in the input.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Test = Callable[[Row, Row], bool]
 def merged(
     left: Iterator[Row], right: Iterator[Row], keys: tuple[Key, Key], emit: Emit, test: Test | None
 ) -> Iterator[Row]:
-    """Joins that begin with a left row."""
+    """Inner, left, semi and anti joins."""
     key, groups = keys[0], Groups(right, keys[1], [])
     for row in left:
         matches: Iterable[Row] = groups.at(key(row))
@@ -37,7 +37,7 @@ def merged_outer(
     node: n.Join,
     test: Test | None,
 ) -> Iterator[Row]:
-    """Right and full joins: what no left row has met comes when it is left behind."""
+    """Right and full joins: unmatched right rows are returned when the merge has passed them."""
     left_padding = (None,) * len(node.left.fields)
     right_padding = (None,) * len(node.right.fields)
     passed: list[Row] = []
@@ -59,20 +59,20 @@ def merged_outer(
 
 
 class Groups:
-    """The right rows, key value by key value. Those that nobody met are put into `passed`."""
+    """The right rows, grouped by key value. Unmatched ones are added to `passed`."""
 
     def __init__(self, rows: Iterator[Row], key: Key, passed: list[Row]) -> None:
         self._rows = rows
         self._key = key
         self._passed = passed
-        self._value: Any = None  # of the group; None: there is none
+        self._value: Any = None  # of the group; None: no group is left
         self._group: list[Row] = []
         self._next = next(rows, None)
         self.matched: set[int] = set()
         self._advance()
 
     def at(self, value: Any) -> list[Row]:
-        """The rows with this key, which is not less than the ones asked for before."""
+        """The rows with this key. Keys must be requested in ascending order."""
         if value is None:
             return []
         while self._value is not None and self._value < value:
@@ -80,7 +80,7 @@ class Groups:
         return self._group if self._value == value else []
 
     def rest(self) -> Iterator[Row]:
-        """All that is left, met by nobody."""
+        """All remaining rows, which no left row has matched."""
         while self._value is not None:
             self._advance()
             yield from self._passed

@@ -1,7 +1,7 @@
 """Sorting: ORDER BY keys as passes of Python's stable sort, sort + limit, and ties.
 
 Neighbouring keys of one direction share one pass. The key of a value is (NULL flag, key), so that
-NULLs never meet values; a descending pass runs with `reverse`, which keeps equal rows in place.
+NULLs are never compared with values; a descending pass uses `reverse`, which is stable too.
 Rows beyond the memory limit of the statement are sorted in runs that are spilled (`spill`).
 """
 
@@ -35,7 +35,7 @@ Passes = Callable[[Run], list[Pass]]
 
 
 def compile_order(context: Context, keys: Sequence[e.SortKey]) -> Passes:
-    """The passes that bring rows into this order, the last key's first."""
+    """The sort passes for this order; the pass of the last key is first."""
     groups: list[tuple[Bound, bool]] = []
     for descending, group in itertools.groupby(keys, key=lambda key: key.descending):
         groups.append((_key_of(context, list(group)), descending))
@@ -149,7 +149,7 @@ def compile_limits(
 
 
 def compile_top(context: Context, node: n.TopN) -> Rows:
-    """Keeps at most twice the wanted rows (and some) at a time."""
+    """Holds at most twice the wanted rows (and some) at a time."""
     if node.with_ties:
         return _with_ties(
             context, n.Limit(n.Sort(node.input, node.keys), node.count, node.offset, True)

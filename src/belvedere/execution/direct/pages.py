@@ -1,11 +1,11 @@
-"""The short way of a page: the first rows of a key range, in key order.
+"""Fast path of page queries: the first rows of a key range, in key order.
 
     SELECT columns FROM t WHERE key > ? ORDER BY key LIMIT ?
 
-or backwards: what an application shows a list with. Like the short ways of `points`, such a plan
-becomes one function without a Run; it reads one scan, which is of one moment by itself, so it needs
-no snapshot. Pages longer than ROWS_MAX go the usual way, where they can be cancelled and are
-counted.
+or in descending order: the query behind a list in an application. Like the single-row statements,
+such a plan becomes one function without a Run; it reads one scan, which is consistent by itself, so
+it needs no snapshot. Pages longer than ROWS_MAX take the general path, where they can be cancelled
+and their rows are counted.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ ROWS_MAX = 1024
 
 
 def compile_page(catalog: Catalog, node: n.Node) -> PointRead | None:
-    """The short way of such a query, or None when it is not that simple."""
+    """The fast path of a page query, or None when the plan is no such query."""
     outer, node = columns_of(node)
     if not isinstance(node, n.Limit) or node.offset is not None or node.with_ties:
         return None
@@ -42,7 +42,8 @@ def compile_page(catalog: Catalog, node: n.Node) -> PointRead | None:
 
 
 def columns_of(node: n.Node) -> tuple[list[int] | None, n.Node]:
-    """Which columns a projection leaves of its input, in which order, and the input."""
+    """The columns a projection selects of its input, in order (None: all as they are), and the
+    input."""
     if isinstance(node, n.Project):
         columns = [one.index for one in node.expressions if isinstance(one, e.Column)]
         if len(columns) == len(node.expressions):
@@ -51,7 +52,7 @@ def columns_of(node: n.Node) -> tuple[list[int] | None, n.Node]:
 
 
 def _is_one_range(scan: n.Scan) -> bool:
-    """Whether it reads a range of the primary key that parameters or constants give."""
+    """Whether it reads a range of the primary key bounded by parameters or constants."""
     access = scan.access
     if scan.residual is not None or access.index is not None:
         return False

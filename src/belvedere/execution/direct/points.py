@@ -1,14 +1,14 @@
-"""The short ways: statements that touch at most one row by its key, or none at all.
+"""Single-row fast path: statements that touch at most one row by its key, or none at all.
 
-These are most of what an application sends, so such a plan becomes one function, without a Run,
+Applications send mostly such statements, so their plan becomes one function, without a Run,
 iterators or a list of writes:
 
     read     SELECT columns FROM t WHERE key = ?        (reader, run) -> rows
     write    UPDATE, DELETE by key; INSERT of one row    (transaction, run) -> rows changed
-    swap     UPDATE by key, INSERT, of a row that is its own root  (swaps, run) -> position
+    commit   UPDATE by key, INSERT, of a row that is its own root  (swaps, run) -> position
 
-`run` here is a `PointRun`: what expressions need and no more. Everything that needs more
-(sub-queries, the clock, conflicts, RETURNING) goes the usual way.
+`run` here is a `PointRun`, which has only what expressions need. Everything that needs more
+(sub-queries, the clock, conflicts, RETURNING) takes the general path.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class PointRun:
 
 
 PointRead = Callable[[Reader, PointRun], list[Row] | None]
-"""None: this time it is not that simple, and the usual way has to be taken."""
+"""None: the general path has to run this execution."""
 PointWrite = Callable[[Transaction, PointRun], int]
 PointSwap = Callable[[SingleRowCommits, PointRun], int | None]
 FindKey = Callable[[Row], bytes | None]
@@ -61,7 +61,7 @@ _MORE = (
 
 
 def compile_point_read(catalog: Catalog, node: n.Node) -> PointRead | None:
-    """The short way of a query, or None when it is not that simple."""
+    """The fast path of a query, or None when the plan is not that simple."""
     if isinstance(node, n.Project) and node.input == n.EMPTY_ROW:
         return _constant(catalog, node.expressions)
     columns: list[int] | None = None
@@ -95,7 +95,7 @@ def _constant(catalog: Catalog, expressions: tuple[e.Expression, ...]) -> PointR
 
 
 def _key_values(node: n.Node) -> list[e.Expression] | None:
-    """The parameters or constants that make the whole primary key, if this is such a scan."""
+    """The parameters or constants of the complete primary key, if this scan reads one key."""
     if not isinstance(node, n.Scan) or node.residual is not None:
         return None
     access = node.access
@@ -108,14 +108,14 @@ def _key_values(node: n.Node) -> list[e.Expression] | None:
 
 
 def is_given(value: e.Expression) -> bool:
-    """Whether it is known before anything is read."""
+    """Whether the value is known before anything is read."""
     return isinstance(value, e.Parameter | e.Literal)
 
 
 def _key_source(
     table: CompiledTable, values: list[e.Expression], parameters: str
 ) -> tuple[dict[str, Any], str, str]:
-    """Constants, the text that a part is NULL, and the text of the key."""
+    """Constants, an expression that is true when a part is NULL, and the expression of the key."""
     constants: dict[str, Any] = {}
     texts = []
     for number, value in enumerate(values):
@@ -185,7 +185,7 @@ class _Update(NamedTuple):
     table: CompiledTable
     find: FindKey
     make: NewRow
-    alone: bool  # no assigned column is of a key
+    alone: bool  # no assigned column belongs to a key
 
 
 def _update_of(catalog: Catalog, node: n.Update) -> _Update | None:
@@ -225,7 +225,7 @@ def _update(catalog: Catalog, node: n.Update) -> PointWrite | None:
 
 
 def compile_point_swap(catalog: Catalog, node: n.Node) -> PointSwap | None:
-    """The shortest way of an update or insert, where a swap is enough."""
+    """An update or insert committed directly, without a transaction, where that is enough."""
     if not isinstance(node, n.Update | n.Insert) or node.returning:
         return None
     table = compiled_table(catalog, node.relation)
@@ -267,7 +267,7 @@ def _update_swap(catalog: Catalog, node: n.Update) -> PointSwap | None:
 
 
 def _moving(table: CompiledTable, find: FindKey, make: NewRow) -> PointWrite:
-    """Of an update that may change the key, or what foreign keys point at."""
+    """An update that may change the key, or columns that foreign keys refer to."""
 
     def write(transaction: Transaction, run: PointRun) -> int:
         key = find(run.parameters)
@@ -282,7 +282,7 @@ def _moving(table: CompiledTable, find: FindKey, make: NewRow) -> PointWrite:
 
 
 def _stays_alone(catalog: Catalog, table: CompiledTable, node: n.Update) -> bool:
-    """Whether no assigned column is of the primary key or of one that others refer to."""
+    """Whether no assigned column is in the primary key or in a key that other tables refer to."""
     changed = {table.live[assignment.ordinal].slot for assignment in node.assignments}
     changed |= {table.live[one.ordinal].slot for one in node.rules.generated}
     pointed = {s for _, key in writes.referring(catalog, node.relation) for s in key.parent_columns}
@@ -290,7 +290,7 @@ def _stays_alone(catalog: Catalog, table: CompiledTable, node: n.Update) -> bool
 
 
 def _new_row(context: Context, table: CompiledTable, node: n.Update) -> NewRow:
-    """Stored row before to stored row after."""
+    """A function from the stored row before the update to the stored row after."""
     source = Source()
     writer = Writer(source, context.plan)
     assigned = {one.ordinal: writer.value(one.value) for one in node.assignments}
@@ -344,7 +344,7 @@ def _insert(catalog: Catalog, node: n.Insert) -> PointWrite | None:
 
 
 def _row_of(catalog: Catalog, node: n.Insert) -> Callable[[PointRun], Row] | None:
-    """How to make the one row of an insert, if there is one."""
+    """A function that returns the row of a single-row insert, None for other inserts."""
     expressions = _one_row(node.input)
     if expressions is None or not _rules_are_simple(node.rules):
         return None

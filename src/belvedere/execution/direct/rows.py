@@ -1,4 +1,5 @@
-"""Operators of one input that keep no order of their own, and the leaves that are not relations."""
+"""Operators of one input without ordering (filter, project, distinct, lock), and leaves that are
+not relations (values, table functions)."""
 
 from __future__ import annotations
 
@@ -93,7 +94,7 @@ def compile_table_function(context: Context, node: n.TableFunction) -> Rows:
 
 
 def _called(context: Context, call: n.TableCall) -> Rows:
-    """The rows of one set-returning function; a strict one gives none for a NULL argument."""
+    """The rows of one set-returning function; a strict one returns none for a NULL argument."""
     function = call.function
     form = python_form(function, tuple([argument.type for argument in call.arguments]))
     arguments = context.tuple_of(call.arguments)
@@ -118,7 +119,7 @@ def _side_by_side(parts: list[Iterator[Row]], widths: list[int]) -> Iterator[Row
 
 
 def _checked(run: Run, rows: Iterator[Row]) -> Iterator[Row]:
-    """Rows that come from nowhere must still be stoppable."""
+    """The same rows, cancellable: table functions read no relation, whose scan would check."""
     while batch := list(itertools.islice(rows, CHECK_EVERY_ROWS)):
         yield from batch
         run.interrupt.check()

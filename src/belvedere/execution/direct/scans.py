@@ -34,7 +34,7 @@ from belvedere.types import Row
 
 FETCH_ROWS = 256
 FIRST_ROWS = (64, 256, 1024)
-"""How many rows a range scan asks for before it asks for all."""
+"""Sizes of the first batches of a range scan, before it reads all that is left."""
 
 Fetch = Callable[[Run, Row], Iterator[Row]]
 """Rows for a run and, in an index nested loop, a left row."""
@@ -42,7 +42,7 @@ Fetch = Callable[[Run, Row], Iterator[Row]]
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A table as a scan sees it: where its keys are and how its wanted columns are decoded."""
+    """A table as a scan sees it: its key range and the decoder of the wanted columns."""
 
     start: bytes
     end: bytes
@@ -64,7 +64,7 @@ def compile_scan(context: Context, node: n.Scan) -> Rows:
 
 
 def compile_changes(context: Context, node: n.Changes) -> Rows:
-    """One side of a delta: the old or the new rows, whichever the run was given."""
+    """One side of a delta: the old or the new rows, as the run provides them."""
 
     def rows(run: Run) -> Iterator[Row]:
         return iter(run.deltas[node.relation])
@@ -140,8 +140,7 @@ def _by_ranges(ranges: RangesOf, decode: Callable[[bytes], Row], reverse: bool) 
 
 
 def _scanned(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[Iterable[bytes]]:
-    """Values of the ranges, at first few at a time: most ranges are short, or not read to the
-    end."""
+    """Values of the ranges in growing batches: most ranges are short, or not read to the end."""
     check, read = run.interrupt.check, run.memory.read
     reader, wanted = run.reader, run.wanted
     if not reverse and FIRST_ROWS[0] <= wanted <= FIRST_ROWS[-1]:
@@ -168,7 +167,7 @@ def _scanned(run: Run, ranges: Iterable[KeyRange], reverse: bool) -> Iterator[It
 
 
 def _values(run: Run, ranges: Iterable[KeyRange], batch_rows: int) -> Iterator[list[bytes]]:
-    """The same where it is known how many are wanted: keys are not needed to go on."""
+    """The same with a known number of wanted rows: one scan, so no keys to resume from."""
     noticed, read = run.interrupt.read, run.memory.read
     for start, end in ranges:
         for values in run.reader.scan_values(start, end, batch_rows=batch_rows):
@@ -215,7 +214,7 @@ def _by_unique(
     key_of: Callable[[bytes], bytes],
     decode: Callable[[bytes], Row],
 ) -> Fetch:
-    """At most one entry, under the values alone: one get for it and one for its row."""
+    """At most one entry, whose key is only the values: one get for it and one for its row."""
     keys = keys_of(context, access, index.unique_key)
 
     def fetch(run: Run, row: Row) -> Iterator[Row]:
@@ -228,7 +227,7 @@ def _by_unique(
 
 
 def fetched(reader: Reader, keys: list[bytes], decode: Callable[[bytes], Row]) -> Iterator[Row]:
-    """The rows that index entries point to; each must be there."""
+    """The rows that index entries refer to; each must exist."""
     for key, value in zip(keys, reader.multi_get(keys)):
         if value is None:
             raise Corruption("index entry points to no row", key=key.hex())
@@ -236,7 +235,7 @@ def fetched(reader: Reader, keys: list[bytes], decode: Callable[[bytes], Row]) -
 
 
 def index_places(catalog: Catalog, compiled: CompiledIndex) -> dict[int, int]:
-    """Table slot to its place in the index's row."""
+    """Table slot to the slot in the index's row."""
     index: Index = compiled.index
     table = catalog.table(index.table)
     slots = [part.slot for part in index.parts]

@@ -59,7 +59,7 @@ def _except(left: Iterator[Row], right: Iterator[Row], key: KeyOf, all_: bool) -
 
 
 def compile_with(context: Context, node: n.With) -> Rows:
-    """Each CTE is computed once, when and as far as it is read; those that change data always."""
+    """Each CTE is computed once, as far as it is read; those that change data always to the end."""
     plans = [(cte.number, context.plan(cte.plan), _changes_data(cte.plan)) for cte in node.ctes]
     body = context.plan(node.body)
 

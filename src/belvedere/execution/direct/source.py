@@ -1,4 +1,4 @@
-"""Generated Python functions: source text, constants and temporaries of one function.
+"""Builder of one generated Python function: source text, constants and temporaries.
 
 Every compiled expression becomes text inside a function of the shape
 
@@ -8,8 +8,8 @@ Every compiled expression becomes text inside a function of the shape
             return ...
         return evaluate
 
-or, for whole operators, a generator that takes the run. Names of constants and temporaries are
-unique within one function, so pieces of text can be put together freely.
+or, for entire operators, a generator that takes the run. Names of constants and temporaries are
+unique within one function, so texts can be combined freely.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from belvedere.codec.compile import compile_function, indent
 
 
 class Source:
-    """One function in the making."""
+    """A function under construction."""
 
     def __init__(self) -> None:
         self.constants: dict[str, Any] = {}
@@ -30,12 +30,12 @@ class Source:
         self._prelude: dict[str, str] = {}
 
     def constant(self, value: Any, hint: str = "c") -> str:
-        """The name under which the text can use this object."""
+        """Adds an object as a constant; returns the variable by which the text refers to it."""
         known = self._names.get(id(value))
         if known is not None:
             return known
         name = f"{hint}_{len(self.constants)}"
-        self.constants[name] = value  # kept alive, so its id stays its own
+        self.constants[name] = value  # the reference keeps its id unique
         self._names[id(value)] = name
         return name
 
@@ -53,11 +53,11 @@ class Source:
         return self._of_run("services", "run.services")
 
     def outer(self, depth: int) -> str:
-        """The name of the row `depth` queries further out."""
+        """The variable of the row `depth` queries further out."""
         return self._of_run(f"o{depth}", "run" + ".parent" * (depth - 1) + ".outer")
 
     def bound(self, bind: Callable[..., Any]) -> str:
-        """The name of a row function, bound to the run once."""
+        """The variable of a row function that is bound to the run once."""
         factory = self.constant(bind, "bind")
         return self._of_run(f"b_{factory}", f"{factory}(run)")
 

@@ -1,6 +1,6 @@
-"""Sorting more rows than fit into memory: sorted runs in temporary files, merged when read.
+"""External merge sort: sorted runs in temporary files, merged when read.
 
-The files have no name, so nothing is left of them when the statement ends or the process dies.
+The files have no name, so nothing remains of them when the statement ends or the process dies.
 Runs keep the order of the input among equal rows, as Python's own sort does.
 """
 
@@ -19,10 +19,10 @@ from belvedere.errors import Unavailable
 from belvedere.types import Row
 
 RUNS_MAX = 32
-"""So many files are merged at a time."""
+"""Number of files merged at a time."""
 
 CHUNK_ROWS = 64
-"""Rows that are read of a run at a time."""
+"""Rows of a run read at a time."""
 
 
 class Runs:
@@ -62,7 +62,7 @@ class Runs:
 
 
 class _File:
-    """A file without a name, closed with the statement that made it, however that ends."""
+    """A file without a name, closed when the statement that created it ends, also by an error."""
 
     __slots__ = ("__weakref__", "close", "stream")
 

@@ -1,7 +1,7 @@
-"""What expressions do with sets of values: IN lists, ANY and ALL over arrays, sub-queries.
+"""Expressions over sets of values: IN lists, ANY and ALL over arrays, sub-queries.
 
-The result of a sub-query is kept in the Run on which it depends: the outermost one when it does not
-depend on any outer row, so that it runs once per statement.
+The result of a sub-query is cached in the Run on which it depends: the outermost one when it does
+not depend on any outer row, so that it runs once per statement.
 """
 
 from __future__ import annotations
@@ -175,7 +175,7 @@ def _compare_rows(
 
 
 def _kept(plan: n.Node, compute: Callable[[Run], Any]) -> OfRow:
-    """`compute`, run again only when what it depends on has changed."""
+    """`compute`, evaluated again only when what it depends on has changed."""
     depends = dependence_of(plan)
     if depends.nearest == 1:
         return _kept_for_same_row(plan, compute)
@@ -192,8 +192,8 @@ def _kept(plan: n.Node, compute: Callable[[Run], Any]) -> OfRow:
 
 
 def _kept_for_same_row(plan: n.Node, compute: Callable[[Run], Any]) -> OfRow:
-    """The last result serves the next row too when it has the same values in the columns used:
-    rows of a join come one after the other for each row they were looked up for."""
+    """Reuses the last result while rows have the same values in the columns used: a join returns
+    all matches of one left row consecutively."""
     columns = nearest_columns(plan)
     if columns is None:
         return lambda run, row: compute(run.nested(row))
@@ -210,7 +210,7 @@ def _kept_for_same_row(plan: n.Node, compute: Callable[[Run], Any]) -> OfRow:
 
 
 def _levels_out(depends: Dependence) -> int:
-    """How many Runs further out the result stays the same."""
+    """How many Runs further out the result stays valid."""
     if depends.ctes:
         return 0
     return 1_000_000 if depends.nearest is None else depends.nearest - 2

@@ -1,8 +1,8 @@
 """Window functions: partitions, peers, frames, and one value per row for every call.
 
-Rows come out partition by partition, each in its order. An aggregate over a frame that only grows
-(the default one) steps its state along; any other frame is reckoned anew where it differs from the
-row before.
+Rows are returned partition by partition, each in its order. An aggregate over a frame that only
+grows (the default one) steps its state incrementally; any other frame is recomputed where it
+differs from that of the row before.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""The rows of one table in memory, as they are stored, and the columns somebody has read of them.
+"""The rows of one table in memory, in stored form, with the Arrow columns decoded from them.
 
-A column is made of the stored rows when a statement first reads it, as Arrow, and kept: the first
-statement over a table pays for its own columns and no others. DuckDB reads them where they are.
+A column is decoded to Arrow when a statement first reads it, and cached: the first statement over a
+table pays only for its own columns. DuckDB reads the Arrow buffers without a copy.
 
-Invariant: nothing here changes once it is made, so that a reader keeps what it was given.
+Invariant: decoded columns never change, so a reader may hold on to them.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from belvedere.catalog.relation import CompiledTable
 from belvedere.codec.arrow import EncodedRows
 
 DECODERS = 2
-"""Threads that make columns at the same time."""
+"""Threads that decode columns in parallel."""
 
 
 class Columns:
@@ -40,16 +40,16 @@ class Columns:
 
     @property
     def made(self) -> int:
-        """How many columns there are."""
+        """How many columns are decoded."""
         return len(self._made)
 
     def forget(self) -> None:
-        """Give the columns back; they can be made again."""
+        """Frees the decoded columns; they can be decoded again."""
         self._made.clear()
         self._made_bytes = 0
 
     def table(self, slots: Sequence[int]) -> pa.Table:
-        """Columns s0.. of these slots. Unsupported when a value has no place in Arrow."""
+        """Columns s0.. of these slots. Unsupported when Arrow cannot represent a value."""
         missing = [slot for slot in slots if slot not in self._made]
         if missing:
             for slot, chunks in zip(missing, zip(*self._decoded(missing))):
@@ -59,14 +59,14 @@ class Columns:
         return pa.Table.from_arrays(arrays, names=[f"s{slot}" for slot in slots])
 
     def _decoded(self, slots: list[int]) -> list[list[pa.Array]]:
-        """The columns of each part. numpy and Arrow let go of the interpreter's lock."""
+        """The columns of each part, in parallel: numpy and Arrow release the interpreter's lock."""
         if len(self._parts) == 1:
             return [self._parts[0].columns(slots, narrow=True)]
         with ThreadPoolExecutor(DECODERS, "belvedere-columns") as pool:
             return list(pool.map(lambda part: part.columns(slots, narrow=True), self._parts))
 
     def batches(self, slots: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        """The same as batches, made as they are asked for and not kept."""
+        """The same as batches, decoded one by one and not cached."""
         names = [f"s{slot}" for slot in slots]
         for part in self._parts:
             yield pa.RecordBatch.from_arrays(part.columns(slots, narrow=True), names=names)

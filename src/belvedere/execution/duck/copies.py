@@ -1,22 +1,23 @@
-"""Columnar copies of the tables that large statements read, and who may read them.
+"""Cache of columnar copies of the tables that large statements read.
 
-A copy is made when a whole table is read, from the rows that statement scans, and kept within a
-budget; the least recently read go first. It is in effect a deferred projection in memory: every
-statement first brings the copies it reads up to its own position by the log, then reads them in a
-transaction of DuckDB, so that a later statement's changes do not show.
+A copy is built when a statement reads an entire table, from the rows that it scans, and cached
+within a budget; the least recently read are evicted first. It is in effect a deferred projection in
+memory: every statement first brings the copies it reads up to its own position by the log, then
+reads them in a transaction of DuckDB, so that a later statement's changes do not show.
 
-It begins as stored rows, of which columns are made when they are first read. It becomes a table of
-DuckDB, read up to twice as fast and kept up to date in place, when that will pay: a statement is
+A copy starts as stored rows, whose columns are decoded when they are first read. It becomes a table
+of DuckDB, read up to twice as fast and updated in place, when that will pay: a statement is
 repeated, the columns have been read often, or many rows have changed.
 
-    position   how far the log has been read, for all copies alike
-    pending    what each copy still lacks of that
+    position   how far the log has been read, the same for all copies
+    pending    the changes up to that position that a copy does not contain yet
 
 Invariants
 - A copy without pending changes is the table exactly at `position`.
-- Who reads at an older position, or has written, reads the copy around the difference.
-- What cannot be done exactly (a trimmed log, another shape of the table, values that Arrow has no
-  place for) is read from the table itself, as if there were no copies.
+- A reader at an older position, or with writes of its own, reads the copy with the differing rows
+  masked and replaced.
+- What cannot be read exactly from a copy (a trimmed log, another definition of the table, values
+  that Arrow cannot represent) is read from the table itself, as if there were no copies.
 """
 
 from __future__ import annotations
@@ -42,13 +43,14 @@ from belvedere.txn.transaction import Transaction
 
 SCAN_BATCH_ROWS = BULK_BATCH_ROWS
 CATCH_UP_POSITIONS_MAX = 100_000
-"""A copy that is further behind is made anew: a scan is quicker than so much of the log."""
+"""A copy that is further behind is rebuilt: a scan is faster than reading that much log."""
 
 READS_MAX = 16
-"""A copy whose every column has been read so often, on average, has cost what a table costs."""
+"""After this many reads per column, on average, a copy has cost as much as a DuckDB table."""
 
 CHANGED_ROWS_MAX = 1_000
-"""So many changed rows are read around; then the copy becomes a table, to be kept up to date."""
+"""Up to this many changed rows are masked on read; beyond, the copy becomes a DuckDB table that
+is updated in place."""
 
 STATEMENTS_MAX = 10_000
 PENDING_SHARE_MAX = 0.25
@@ -111,9 +113,9 @@ class Copies:
         *,
         statement: str | None = None,
     ) -> dict[int, str]:
-        """What stands in FROM for the tables that have a copy, with at least the wanted slots, in
-        `cursor`, which is in a transaction afterwards; the others have to be scanned. Without a
-        `statement`, the text that reads them, no copy is made."""
+        """FROM items, in `cursor`, for the tables that have a copy, with at least the wanted slots;
+        the other tables have to be scanned. `cursor` is in a transaction afterwards. Without a
+        `statement`, the text that reads them, no copy is built."""
         reader = run.reader
         if not wanted or not isinstance(reader, Transaction) or not _is_plain(reader):
             return {}
@@ -142,7 +144,7 @@ class Copies:
             return self._lent_all(cursor, usable, wanted, reader, past)
 
     def _read_again(self, statement: str | None) -> bool:
-        """Whether this statement was here before."""
+        """Whether this statement was run before."""
         if statement is None:
             return False
         known = hash(statement) in self._statements
@@ -180,7 +182,7 @@ class Copies:
             try:
                 seen = _differences(copy, slots, reader, past)
                 lent[copy.relation] = _lent(cursor, copy, slots, seen)
-            except Unsupported:  # no place in Arrow
+            except Unsupported:  # not representable in Arrow
                 self._refuse(copy.compiled.table)
                 self._drop(copy)
         self._shrink()
@@ -198,7 +200,7 @@ class Copies:
     # -- the log ------------------------------------------------------------------------------
 
     def _advance(self, position: int) -> None:
-        """Note what the log says up to `position` for every copy."""
+        """Reads the log up to `position` and records its changes as pending in every copy."""
         if position <= self._position:
             return
         try:
@@ -224,7 +226,7 @@ class Copies:
     def _note_definition(
         self, change: Change, copies: dict[int, Copy] | OrderedDict[int, Copy]
     ) -> None:
-        """A copy ends with the shape of its table."""
+        """Drops a copy when the definition of its table's rows changes."""
         stored = change.new if change.new is not None else change.old
         assert stored is not None
         found = model.decode(stored)
@@ -237,8 +239,8 @@ class Copies:
             self._forget(copy)
 
     def _brought_up(self, copy: Copy, slots: Sequence[int], run: Run, *, again: bool) -> bool:
-        """Make a table of it if that pays, and apply what is pending to a table, if it concerns
-        who reads these slots; False when the copy had to be given up."""
+        """Converts the copy to a DuckDB table if that pays, and applies pending changes to a table
+        if they affect these slots; False when the copy had to be dropped."""
         if len(copy.pending) > max(copy.rows * PENDING_SHARE_MAX, DEAD_ROWS_MIN):
             self._drop(copy)
             return False
@@ -251,7 +253,7 @@ class Copies:
                 copying.apply(self._cursor, copy)
             if copy.dead > max(copy.rows * DEAD_SHARE_MAX, DEAD_ROWS_MIN):
                 copying.compact(self._cursor, copy, self._name(copy.relation))
-        except (Unsupported, duckdb.Error):  # no place in Arrow, or in memory
+        except (Unsupported, duckdb.Error):  # not representable in Arrow, or out of memory
             self._refuse(copy.compiled.table)
             self._drop(copy)
             return False
@@ -260,7 +262,7 @@ class Copies:
     # -- making and dropping ------------------------------------------------------------------
 
     def _build(self, relation: int, reader: Transaction, run: Run) -> None:
-        """Make a copy of the table as this reader sees it, unless there is a reason not to."""
+        """Builds a copy of the table as this reader sees it, unless it exists or was refused."""
         table = reader.catalog.table(relation)
         with self._mutex:
             if relation in self._copies or relation in self._building:
@@ -273,7 +275,7 @@ class Copies:
         try:
             compiled = compiled_table(reader.catalog, relation)
             self._fill(compiled, reader, run)
-        except (Unsupported, duckdb.Error):  # no place in Arrow, or in memory
+        except (Unsupported, duckdb.Error):  # not representable in Arrow, or out of memory
             self._refuse(table)
         finally:
             self._building.discard(relation)
@@ -299,7 +301,7 @@ class Copies:
     def _scan(
         self, compiled: CompiledTable, reader: Transaction, run: Run, columns: Columns
     ) -> bool:
-        """All rows; False when they are too few or too many."""
+        """Scans all rows into `columns`; False when they are too few or too many."""
         scan = reader.scan_values(compiled.start, compiled.end, batch_rows=SCAN_BATCH_ROWS)
         for values in scan:
             run.interrupt.read(len(values))
@@ -312,7 +314,7 @@ class Copies:
         return columns.rows > 0
 
     def _move(self, copy: Copy, columns: Columns, run: Run) -> bool:
-        """Make a table of a copy; False when that is too large and the copy was given up."""
+        """Converts a copy to a DuckDB table; False when it is too large and was dropped."""
         filling = Filling(self._cursor.cursor(), self._name(copy.relation))
         kept = False
         try:
@@ -362,14 +364,14 @@ class Copies:
 
 
 def _is_plain(reader: Transaction) -> bool:
-    """Whether its reads need not be remembered, and its catalog is a committed one."""
+    """Whether its reads are not validated at commit, and its catalog is a committed one."""
     changes = reader.changes
     own_catalog = any(change.relation == model.CATALOG_RELATION for change in changes)
     return not reader.isolation.validates_reads and not own_catalog
 
 
 def _is_worn(copy: Copy) -> bool:
-    """Whether reading it as columns has cost, or will cost, more than a table of it."""
+    """Whether reading it as columns has cost, or will cost, more than a DuckDB table."""
     columns_read = copy.reads / len(copying.live_slots(copy.compiled.table))
     return columns_read > READS_MAX or len(copy.pending) > CHANGED_ROWS_MAX
 
@@ -377,8 +379,8 @@ def _is_worn(copy: Copy) -> bool:
 def _differences(
     copy: Copy, slots: Sequence[int], reader: Transaction, past: dict[bytes, Images]
 ) -> dict[bytes, Images]:
-    """For every row that is not to who reads these slots what it is in the copy: what it is in the
-    copy, and to the reader."""
+    """For every row that differs between the copy and this reader of these slots: the row in the
+    copy, and the row the reader sees."""
     prefix, pending = keyspace.row_prefix(copy.relation), copy.pending
     seen = dict(pending) if copy.concerns(slots) else {}
     for key, image in past.items():
@@ -394,7 +396,7 @@ def _differences(
 
 
 def _lent(cursor: Any, copy: Copy, wanted: Sequence[int], differences: dict[bytes, Images]) -> str:
-    """What stands in FROM for one copy."""
+    """The FROM item for one copy, registered on the cursor."""
     if copy.columns is None:
         source, slots = copy.name, list(copying.live_slots(copy.compiled.table))
     else:
@@ -407,7 +409,7 @@ def _lent(cursor: Any, copy: Copy, wanted: Sequence[int], differences: dict[byte
 
 
 def _past(log: Log, position: int, reached: int) -> dict[bytes, Images]:
-    """For every key changed after `position`: what it is at `reached`, and what it was."""
+    """For every key changed after `position`: its row at `reached`, and its row at `position`."""
     seen: dict[bytes, Images] = {}
     if position == reached:
         return seen

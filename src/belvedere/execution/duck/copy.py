@@ -1,12 +1,12 @@
-"""The columnar copy of one table: its rows at a position, first in memory as they were scanned,
-with the columns that are read (`columns`), later as a table of DuckDB.
+"""The columnar copy of one table: its rows at a position, first in stored form with the columns
+decoded so far (`columns`), later as a table of DuckDB.
 
     held_17                     relation 17: Arrow columns, registered for one statement
     copy_17_3 (s0, s1, s4)      third table of it; a column for every live slot
 
-Rows of a table that change are deleted by primary key and added at the end, so a copy has no order.
+Changed rows of a table are deleted by primary key and added at the end, so a copy has no order.
 Arrow columns never change. A reader at another position than the copy's, or with writes of its own,
-reads around the difference:
+masks the differing rows and adds its own:
 
     copy_17_3 without the keys of mask_17, and extra_17
 """
@@ -26,18 +26,18 @@ from belvedere.codec.arrow import rows_to_arrow
 from belvedere.execution.duck.columns import Columns
 
 COMPARED_ROWS_MAX = 200
-"""Of so many pending changes is known which slots they touch; more concern everybody."""
+"""Up to this many pending changes are tracked by slot; more affect every reader."""
 
 FILL_ROWS = 60_000
-"""So many scanned rows are handed to DuckDB at a time."""
+"""Number of scanned rows passed to DuckDB at a time."""
 
 
 ROWS = -1
-"""Stands among touched slots for rows that came or went."""
+"""Among touched slots: rows were inserted or deleted."""
 
 
 class Images(NamedTuple):
-    """What a row of the table was and is; None: absent."""
+    """A row of the table before and after changes; None: absent."""
 
     before: bytes | None
     after: bytes | None
@@ -74,14 +74,14 @@ class Copy:
             self.touched |= _differing(self.compiled, old, new)
 
     def concerns(self, slots: Iterable[int]) -> bool:
-        """Whether what is pending shows in these slots, or in which rows there are."""
+        """Whether pending changes affect these slots, or insert or delete rows."""
         if not self.pending:
             return False
         return len(self.pending) > COMPARED_ROWS_MAX or not self.touched.isdisjoint((*slots, ROWS))
 
 
 def _differing(compiled: CompiledTable, old: bytes | None, new: bytes | None) -> set[int]:
-    """The slots a change touches. Values are compared by what they show: 1.0 is not 1.00 here."""
+    """The slots a change touches. Values are compared by representation: 1.0 differs from 1.00."""
     if old is None or new is None:
         return {ROWS}
     pairs = zip(compiled.decode(old), compiled.decode(new))
@@ -112,8 +112,8 @@ def columns_of(compiled: CompiledTable, values: list[bytes], slots: Sequence[int
 
 
 class Filling:
-    """A table in the making: DuckDB takes in what it is given, in a thread of its own, while the
-    next rows are made ready."""
+    """Writes the DuckDB table of a copy: DuckDB loads each batch in a separate thread while the
+    next batch is prepared."""
 
     def __init__(self, cursor: Any, name: str) -> None:
         self._cursor = cursor
@@ -147,7 +147,7 @@ class Filling:
             self._cursor.execute(f"DROP TABLE IF EXISTS {self.name}")
 
     def _settle(self) -> None:
-        """Wait for what was begun, and fail if it did."""
+        """Waits for the load in progress, and raises its error."""
         begun, self._begun = self._begun, None
         if begun is not None:
             begun.result()
@@ -168,7 +168,7 @@ class Filling:
 
 
 def apply(cursor: Any, copy: Copy) -> None:
-    """Bring the pending changes into DuckDB's table, all in one of its transactions."""
+    """Applies the pending changes to DuckDB's table in one of its transactions."""
     gone = [image.before for image in copy.pending.values() if image.before is not None]
     come = [image.after for image in copy.pending.values() if image.after is not None]
     cursor.execute("BEGIN")
@@ -206,7 +206,7 @@ def _insert(cursor: Any, copy: Copy, rows: list[bytes]) -> None:
 
 
 def compact(cursor: Any, copy: Copy, name: str) -> None:
-    """Make the table anew, without the places of deleted rows."""
+    """Rebuilds the table without the space of deleted rows."""
     cursor.execute(f"CREATE TABLE {name} AS SELECT * FROM {copy.name}")
     cursor.execute(f"DROP TABLE {copy.name}")
     copy.name, copy.dead = name, 0
@@ -216,7 +216,7 @@ def _same_key(slots: Iterable[int]) -> str:
     return " AND ".join(f"k.s{slot} = m.s{slot}" for slot in slots)
 
 
-# -- reading around it -----------------------------------------------------------------------------
+# -- reads with differences ------------------------------------------------------------------------
 
 
 def around(
@@ -226,8 +226,8 @@ def around(
     slots: Sequence[int],
     differences: Mapping[bytes, Images],
 ) -> str:
-    """What stands in FROM for a reader to whom some rows differ: `before` is what the source has,
-    `after` what the reader sees."""
+    """The FROM item for a reader for whom some rows differ: `before` is the row in the source,
+    `after` the row the reader sees."""
     hidden = [image.before for image in differences.values() if image.before is not None]
     added = [image.after for image in differences.values() if image.after is not None]
     key = copy.compiled.table.primary_key

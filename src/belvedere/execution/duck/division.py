@@ -1,8 +1,8 @@
-"""The Python form of a NUMERIC quotient, for DuckDB to call where it has few of them to make.
+"""NUMERIC division as a Python function that DuckDB calls where it divides few values.
 
     belvedere_quotient('10.50', 2, '3', 0, 20)      '3.5000000000000000'
 
-Its text is quickly planned; the form of `quotients`, which is quicker for many rows, is not.
+DuckDB plans its call fast; the SQL form of `quotients` is faster for many rows but slow to plan.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _PARAMETERS = ["VARCHAR", "INTEGER", "VARCHAR", "INTEGER", "INTEGER"]
 
 
 def register(connection: Any) -> None:
-    """Make the function known to a connection, and all its cursors."""
+    """Registers the function on a connection, for all its cursors."""
     connection.create_function(
         NAME, _quotients, _PARAMETERS, "VARCHAR", type="arrow", null_handling="special"
     )

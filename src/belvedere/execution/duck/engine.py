@@ -1,7 +1,7 @@
-"""The one DuckDB of a database: PostgreSQL-like settings, a cursor per statement, interrupts.
+"""The DuckDB instance of a database: PostgreSQL-like settings, a cursor per statement, interrupts.
 
-A statement's leaves are registered on its cursor, which other cursors do not see, or read from the
-columnar copies, which are all that is stored here. Python forms of functions are registered on the
+A statement's leaves are registered on its cursor, invisible to other cursors, or read from the
+columnar copies, the only data stored here. Python forms of functions are registered on the
 connection when first used.
 """
 
@@ -64,10 +64,10 @@ class DuckEngine:
         *,
         few: bool = False,
     ) -> pa.Table:
-        """The whole result. A statement DuckDB cannot plan is `NotExact`.
+        """The entire result. A statement DuckDB cannot plan is `NotExact`.
 
-        `few`: the result is small, and is put into a table of DuckDB first. A relation is planned
-        twice, when it is made and when it is read, which can take longer than the statement."""
+        `few`: the result is small, and is stored in a table of DuckDB first. A relation is planned
+        twice, when it is created and when it is read, which can take longer than the statement."""
         cursor, interrupt = self._cursor(functions), run.interrupt
         stop = cursor.interrupt
         interrupt.add_hook(stop)
@@ -89,7 +89,7 @@ class DuckEngine:
             cursor.close()
 
     def copied(self, leaf: Leaf, run: Run) -> pa.Table | None:
-        """A whole table from its columnar copy, if there is one."""
+        """An entire table from its columnar copy, if there is one."""
         if self.copies is None or leaf.relation is None or not len(self.copies):
             return None
         cursor, interrupt = self._cursor(()), run.interrupt
@@ -114,7 +114,7 @@ class DuckEngine:
         return "scan"
 
     def _sources(self, cursor: Any, leaves: Sequence[Leaf], run: Run, text: str) -> list[str]:
-        """What stands for each leaf in FROM."""
+        """The FROM item of each leaf."""
         lent: dict[int, str] = {}
         if self.copies is not None:
             wanted: dict[int, list[int]] = {}
@@ -167,7 +167,7 @@ class DuckEngine:
         return connection
 
     def _meaning(self, error: Exception, interrupt: Interrupt) -> Exception:
-        """What a DuckDB error is to the one who asked."""
+        """The error of ours that a DuckDB error means."""
         duckdb, text = self._duckdb, str(error)
         if interrupt.reason is not None or isinstance(error, duckdb.InterruptException):
             return interrupted(interrupt.reason or "interrupted")
@@ -197,7 +197,7 @@ class DuckEngine:
 
 @contextmanager
 def _told(interrupt: Interrupt) -> Iterator[None]:
-    """Tell about progress, from another thread, as long as DuckDB has this one."""
+    """Reports progress from another thread while DuckDB blocks this one."""
     progress = interrupt.progress
     if progress is None:
         yield

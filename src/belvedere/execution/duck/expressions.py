@@ -2,8 +2,8 @@
 
 NUMERIC needs care: PostgreSQL's has no bounds, DuckDB's DECIMAL has. Types here carry the bounds
 that follow from the columns and constants; where none follow, or where two branches would be forced
-to one scale, the expression is `NotExact`. Expressions without columns are evaluated beforehand, in
-Python, and enter as constants.
+to one scale, the expression is `NotExact`. Python evaluates expressions without columns beforehand;
+they enter as constants.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ _PLAIN_EQUALITY = frozenset(
 
 
 LowerPlan = Callable[[n.Node, Outer], Query]
-"""A plan inside an expression, given the rows around it."""
+"""Lowers a plan inside an expression; the second argument is the rows around it."""
 
 
 class Scope(NamedTuple):
@@ -64,7 +64,7 @@ class Scope(NamedTuple):
     evaluate: Callable[[e.Expression], object]
     settle: Callable[[n.Node], object]
     divide: Callable[[Typed, Typed], Typed]
-    used: set[str]  # functions that DuckDB has to be given
+    used: set[str]  # functions to register in DuckDB
 
 
 def lower(scope: Scope, expression: e.Expression) -> Typed:
@@ -139,7 +139,7 @@ def _is_same_text(given: SqlType, result: SqlType) -> bool:
 def _is_plain_substring(
     scope: Scope, function: Function, arguments: tuple[e.Expression, ...]
 ) -> bool:
-    """From a constant place inside the text, of a constant length: DuckDB does the same."""
+    """Constant start inside the text and constant length: DuckDB's substring is the same."""
     if len(arguments) != 3 or function.arguments[0] != TEXT:
         return False
     start, length = (_folded(scope, argument) for argument in arguments[1:])
@@ -176,8 +176,8 @@ def _may_overflow(expression: e.Expression) -> bool:
 
 
 def _kept(value: Typed) -> Typed:
-    """DuckDB moves constants from one side of a comparison to the other, and with them goes the
-    overflow that PostgreSQL reports; it does not look into a function."""
+    """Wraps a value in a function, through which DuckDB moves no constants: otherwise it moves them
+    from one side of a comparison to the other, and loses the overflow that PostgreSQL reports."""
     return value._replace(tree=exp.Anonymous(this="least", expressions=[value.tree]))
 
 
@@ -303,7 +303,7 @@ def _stripped(tree: exp.Expr) -> exp.Expr:
 
 
 def _quantified(scope: Scope, expression: e.Quantified) -> Typed:
-    """Over a constant array only: spelled out as a list of comparisons."""
+    """Over a constant array only: written as a list of comparisons."""
     folded = _folded(scope, expression.array)
     if folded is None:
         raise NotExact("ANY and ALL over an array that is not constant")

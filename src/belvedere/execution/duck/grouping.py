@@ -57,7 +57,7 @@ class Partials(NamedTuple):
 
 
 class _Inputs:
-    """The projection below an aggregation: each expression once."""
+    """The projection below an aggregation, with each distinct expression once."""
 
     def __init__(self, lowering: Lowering, below: n.Node, outer: Outer) -> None:
         self._parts = lowering.parts(lowering.query(below, outer))
@@ -67,7 +67,8 @@ class _Inputs:
         self._known: dict[e.Expression, int] = {}
 
     def column(self, expression: e.Expression, *, new: bool = False) -> tuple[str, SqlType]:
-        """The text and type of an expression's column; `new`: of one that nobody else uses."""
+        """The text and type of an expression's column; `new`: a column not shared with
+        others."""
         at = self._known.get(expression)
         if at is None or new:
             self._columns.append(lower(self._scope, expression))
@@ -88,7 +89,8 @@ class _Inputs:
 
 
 def lower_aggregate(lowering: Lowering, node: n.Aggregate, outer: Outer) -> Query:
-    """With averages as quotients on top; other aggregates that end in Python have no form."""
+    """With averages as quotients on top; `NotExact` for other aggregates with a last step in
+    Python."""
     if any(call.function.partial is not None and not _is_average(call) for call in node.aggregates):
         raise NotExact("the last step of an aggregate runs in Python")
     inputs = _Inputs(lowering, node.input, outer)
@@ -117,7 +119,7 @@ def _calls(node: n.Aggregate) -> list[e.AggregateCall | None]:
 
 
 def lower_partials(lowering: Lowering, node: n.Aggregate, outer: Outer) -> Partials:
-    """Averages and the like as columns that Python makes one value of."""
+    """Averages and similar aggregates as columns that Python combines to one value."""
     found = _grouped(_Inputs(lowering, node.input, outer), node, averages=False)
     if any(isinstance(one, Ragged) for one in found.query.types):
         raise NotExact("NUMERIC values of different scales are aggregated")
@@ -198,7 +200,7 @@ def _aggregate(
 def _with_scale(
     call: e.AggregateCall, text: str, result: SqlType, types: Types, given: list[str], after: str
 ) -> tuple[str, SqlType, str | None]:
-    """A sum shows as many digits as the value that shows the most."""
+    """Adds the display scale of a sum: that of the value with the most digits after the point."""
     if not any(isinstance(one, Ragged) for one in types) or call.function.name == "count":
         return text, result, None
     if call.function.name not in ("sum", "avg"):
@@ -226,7 +228,7 @@ def _filled(template: str, arguments: list[str]) -> str:
 
 
 def _put(text: str, distinct: bool, inside: str, after: str) -> str:
-    """Modifiers put on the marked call."""
+    """Inserts the modifiers into the marked call."""
     if _MARKED.search(text) is None:
         raise NotExact("the form of an aggregate has no mark")
     word = "DISTINCT " if distinct else ""
@@ -272,7 +274,7 @@ def _over(lowering: Lowering, inputs: _Inputs, node: n.Window) -> str:
         parts.append(f"PARTITION BY {', '.join(text for text, _ in columns)}")
     if node.order:
         keys = [inputs.column(key.expression)[1] for key in node.order]
-        require_groupable(one for one in keys if not isinstance(one, Ragged))  # a value is a place
+        require_groupable(one for one in keys if not isinstance(one, Ragged))  # those sort by value
         parts.append(f"ORDER BY {inputs.keys(node.order)}")
     frame = node.frame
     start, end = (_bound(lowering, bound) for bound in (frame.start, frame.end))

@@ -1,4 +1,4 @@
-"""What DuckDB reads of Belvedere: rows through the same access paths, as Arrow tables.
+"""Leaves of DuckDB statements: rows of the store through the same access paths, as Arrow tables.
 
 Scans of the primary key turn encoded rows into columns without a Python loop; everything else
 (index look-ups, table functions, system tables) is run by the direct tier and converted row by row.
@@ -34,8 +34,8 @@ Read = Callable[[Run], pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Leaf:
-    """`read` gives columns c0.. ; `relation` is the table whose columnar copy, with these slots,
-    will do as well."""
+    """`read` returns columns c0.. ; `relation` is the table whose columnar copy, with these slots,
+    can be read instead."""
 
     name: str
     read: Read
@@ -60,7 +60,7 @@ def compile_leaf(catalog: Catalog, node: n.Node) -> Leaf:
 
 @dataclass(frozen=True, slots=True)
 class Encoded(Sequence[Any]):
-    """Rows for a Changes leaf as they are stored: columns are made of them without a loop."""
+    """Rows for a Changes leaf in stored form: they are decoded to columns without a loop."""
 
     layout: RowLayout
     slots: tuple[int, ...]
@@ -91,7 +91,8 @@ def _given(rows: Sequence[Any], types: list[SqlType]) -> pa.Table:
 
 
 def _fitting(rows: list[Any], types: list[SqlType]) -> pa.Table:
-    """The amounts of a view's state may be integers of any length."""
+    """Rows as a table. `NotExact` for values that Arrow cannot represent: the amounts of a view's
+    state may be integers of any length."""
     try:
         return table_of(rows, types)
     except (OverflowError, pa.ArrowInvalid) as error:
@@ -119,7 +120,7 @@ def _scanned(catalog: Catalog, node: n.Scan) -> Read:
         if not found:
             return table_of([], types)
         table = pa.Table.from_batches(found)
-        if node.access.reverse:  # one range: several in reverse order are never asked for
+        if node.access.reverse:  # one range: several in reverse order never occur
             return table.take(pa.array(range(table.num_rows - 1, -1, -1), pa.int64()))
         return table
 

@@ -1,9 +1,9 @@
-"""Plans to DuckDB SQL: every node a SELECT over the SELECTs of its inputs.
+"""Lowering of plans to DuckDB SQL: every node is a SELECT over the SELECTs of its inputs.
 
 Columns of a node are named c0, c1, ...; every FROM item has a name of its own (q1, q2, ...), so
 that inner queries can refer to any row around them. What is read from Belvedere (scans, table
-functions, virtual tables) becomes a leaf: a name in the text and a plan that Python runs to fill
-it.
+functions, virtual tables) becomes a leaf: a name in the text and a plan that Python runs to
+provide its rows.
 
     SELECT q1.c0 AS c0 FROM leaf_0 AS q1 WHERE (q1.c1 > CAST(5 AS INTEGER))
 """
@@ -56,7 +56,7 @@ PAGE_ROWS_MAX = 1_000
 
 @dataclass(slots=True)
 class Lowering:
-    """One statement in the making. `leaves` are the plans behind the leaf names, in order;
+    """One statement under construction. `leaves` are the plans behind the leaf names, in order;
     `settle` gives the value of a scalar sub-query that has no form here, as of now; `divides`:
     NUMERIC quotients are made by DuckDB."""
 
@@ -96,7 +96,7 @@ class Lowering:
     def divide(
         self, dividend: Typed, divisor: Typed, before: int | None = None, *, few: bool = False
     ) -> Typed:
-        """`few`: for so few rows that the text counts for more than the work."""
+        """`few`: for so few rows that planning the text costs more than the division."""
         if not self.divides:
             raise NotExact("a quotient of NUMERIC values is made in Python")
         self.divided = True
@@ -106,7 +106,7 @@ class Lowering:
         return called(dividend, divisor, before)
 
     def inner(self, node: n.Node, outer: Outer) -> Query:
-        """A query inside an expression; when it has no form, nothing of it stays."""
+        """A query inside an expression; when it has no exact form, its leaves are removed again."""
         leaves = len(self.leaves)
         try:
             return self.query(node, outer)
@@ -207,7 +207,8 @@ class Lowering:
         outer: Outer,
         expressions: tuple[e.Expression, ...] | None,
     ) -> Query:
-        """Sort, limit and the projection above them as one SELECT, which alone keeps the order."""
+        """Sort, limit and the projection above them as one SELECT, the only form that keeps the
+        order."""
         below, keys, limit = self.unstack(node)
         if _is_page(node) and (not outer or _is_one(node)):
             below, limit = node, ""
@@ -282,7 +283,7 @@ class Lowering:
         right = closed(found, self.name()) if node.lateral else self.parts(found)
         if node.kind in (n.JoinKind.SEMI, n.JoinKind.ANTI):
             return self.semi_join(node, left, right, outer)
-        if node.kind is not n.JoinKind.INNER:  # what does not match must not meet the conditions
+        if node.kind is not n.JoinKind.INNER:  # conditions must not filter unmatched rows
             left, right = (
                 closed(selected(one), self.name()) if one.where else one for one in (left, right)
             )
@@ -295,7 +296,7 @@ class Lowering:
         columns, where = left.columns + right.columns, left.where + right.where
         parts = Parts(columns, source, where, single=False)
         if within and node.residual is not None:
-            # Behind WHERE a sub-query is joined to the rows that meet; behind ON to all pairs.
+            # In WHERE a sub-query is joined to the matching rows; in ON to all pairs.
             text = lower_expression(self.scope(parts.places(), outer), node.residual).text
             return _open_unless(True, parts._replace(where=(*where, text)))
         return selected(parts)
@@ -367,8 +368,8 @@ def has_subquery(expressions: object) -> bool:
 
 
 def _open_unless(shut: bool, parts: Parts) -> Query:
-    """DuckDB makes joins of sub-queries, above all of the FROM they stand behind; so nothing more
-    is put on a SELECT that has one."""
+    """A SELECT, closed if `shut`: DuckDB turns sub-queries into joins over the entire FROM of their
+    SELECT, so nothing more is added to a SELECT that has one."""
     query = selected(parts)
     return query._replace(parts=None) if shut else query
 
@@ -382,7 +383,7 @@ def _no_columns(index: int) -> Typed:
 
 
 def _require_order(below: n.Node, expressions: object) -> None:
-    """DuckDB makes joins of sub-queries, which do not keep the order of a key."""
+    """DuckDB turns sub-queries into joins, which do not preserve the order of a key."""
     while isinstance(below, n.Project | n.Filter | n.Limit):
         below = below.input
     if isinstance(below, n.Scan) and below.access.ordered:
@@ -391,7 +392,7 @@ def _require_order(below: n.Node, expressions: object) -> None:
 
 
 def _is_page(node: n.Sort | n.TopN | n.Limit) -> bool:
-    """A few rows at one end of a key: read by themselves, not as a limit of the whole."""
+    """A few rows at one end of a key: read as a separate leaf, not as a limit over a full scan."""
     if not isinstance(node, n.Limit) or node.offset is not None or node.with_ties:
         return False
     scan, count = node.input, node.count
@@ -410,7 +411,7 @@ def _in_any_order(node: n.Node) -> n.Node:
 
 
 def _is_one(node: n.Node) -> bool:
-    """Whether the order of its rows cannot be lost."""
+    """Whether it returns at most one row, so that no order can be lost."""
     return isinstance(node, n.Limit) and node.count == e.Literal(1, BIGINT)
 
 

@@ -1,7 +1,7 @@
-"""SQL text with the types of its columns, and the small pieces it is put together from.
+"""SQL text with the types of its columns, and the parts it is assembled from.
 
-A query that is nothing but SELECT .. FROM .. WHERE stays open: what comes above it is put into the
-same SELECT, so that DuckDB has little text to parse and few queries inside queries to take apart.
+A query that is only SELECT .. FROM .. WHERE stays open: the nodes above it are merged into the same
+SELECT, so that DuckDB has less text to parse and fewer nested queries to flatten.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Parts(NamedTuple):
 
     @property
     def rest(self) -> str:
-        """What comes behind the list of columns."""
+        """The clauses after the list of columns."""
         condition = " AND ".join(f"({one})" for one in self.where)
         return f" FROM {self.source}" + (f" WHERE {condition}" if condition else "")
 
@@ -63,8 +63,8 @@ class Parts(NamedTuple):
 
 
 class Query(NamedTuple):
-    """SQL text that yields columns c0.. of these types, NUMERIC ones with bounds; beside a column
-    of a `Ragged` type its scale, as c0s."""
+    """SQL text that yields columns c0.. of these types, NUMERIC ones with bounds; a column of a
+    `Ragged` type is accompanied by its scale, as c0s."""
 
     text: str
     types: Types
@@ -82,7 +82,8 @@ def closed(query: Query, alias: str) -> Parts:
 
 
 def opened(query: Query, alias: str) -> Parts:
-    """The query as something that more can be put on; what it computes is computed once."""
+    """The query in a form that can be extended; one with computed columns is closed, so that they
+    are computed once."""
     parts = query.parts
     if parts is not None and all(column.is_column for column in parts.columns):
         return parts
@@ -121,7 +122,7 @@ def named(columns: Sequence[Typed]) -> str:
 
 
 def one_type(values: Sequence[Typed]) -> SqlType:
-    """The type of values that meet. NUMERIC ones keep their own scales in PostgreSQL: if these
+    """The common type of values. NUMERIC ones keep their own scales in PostgreSQL: if these
     differ, the type is a `Ragged` one."""
     known = [value.type for value in values if not value.null] or [values[0].type]
     if len({one.kind for one in known}) > 1:
@@ -142,7 +143,7 @@ def same_types(left: Query, right: Query) -> Types:
 
 
 def _widest(types: Sequence[SqlType]) -> SqlType:
-    """The blanks at the end of CHAR are only known when all have the same length."""
+    """The widest type. The trailing blanks of CHAR are known only when all lengths are equal."""
     if types[0].kind is Kind.CHAR and len({one.length for one in types}) > 1:
         return SqlType(Kind.CHAR)
     return max(types, key=lambda one: one.precision or 0)

@@ -1,10 +1,10 @@
 """NUMERIC division in DuckDB, to PostgreSQL's last digit.
 
-DuckDB has no such division, but it has 128-bit integers. A quotient is made of the operands as
-integers, rounded half away from zero to the scale that PostgreSQL would choose for these values
-(`plan.values.decimals.division_scale`), and becomes a DECIMAL of a fixed scale; what it shows goes
-beside it, see `Ragged`. Integers that do not hold, or more digits than the fixed scale has, are an
-error of DuckDB's: the statement then runs again without a division in DuckDB.
+DuckDB has no such division, but it has 128-bit integers. A quotient is computed from the operands
+as integers, rounded half away from zero to the scale that PostgreSQL would choose for these values
+(`plan.values.decimals.division_scale`), and becomes a DECIMAL of a fixed scale; its display scale
+is a second column, see `Ragged`. Integers that overflow, or more digits than the fixed scale has,
+are an error in DuckDB: the statement then runs again without a division in DuckDB.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def quotient(dividend: Typed, divisor: Typed, before: int | None = None) -> Type
 
 
 def called(dividend: Typed, divisor: Typed, before: int | None = None) -> Typed:
-    """The same by a function of Python's, for few rows."""
+    """The same by a call of a Python function, for few rows."""
     few = before is not None and before + PLACES_SMALL <= DECIMAL_DIGITS_MAX - 2
     places = PLACES_SMALL if few else PLACES
     operands = ", ".join(
@@ -79,18 +79,18 @@ def _with_scale(dividend: Typed, divisor: Typed) -> str:
 
 
 def _weight(digits: str, scale: int) -> str:
-    """The place of the first group of four digits, as PostgreSQL counts them."""
+    """The weight of the first group of four digits, as PostgreSQL counts them."""
     return f"(CASE WHEN {digits} = '0' THEN 0 ELSE {_above(digits, scale)} // 4 - 1000 END)"
 
 
 def _leading(digits: str, scale: int) -> str:
-    """That group."""
+    """The first group of four digits."""
     count = f"CAST({_above(digits, scale)} % 4 + 1 AS BIGINT)"
     return f"CAST(left(rpad({digits}, 4, '0'), {count}) AS INTEGER)"
 
 
 def _above(digits: str, scale: int) -> str:
-    """The place of the first digit, as a positive number: 4000 for that of the ones."""
+    """The rank of the first digit, as a positive number: 4000 for the ones digit."""
     return f"(length({digits}) + {3999 - scale})"
 
 
@@ -145,7 +145,7 @@ def average_before(argument: SqlType) -> int | None:
     return digits_of(argument)[0]
 
 
-# -- what values show ------------------------------------------------------------------------------
+# -- display scales --------------------------------------------------------------------------------
 
 _ADDED = frozenset({"+", "-", "abs", "@"})
 _OF_VALUE = frozenset(
@@ -155,7 +155,7 @@ _OF_VALUE = frozenset(
 
 
 def result_of(name: str, arguments: Sequence[Typed], tree: exp.Expr, result: SqlType) -> Typed:
-    """A call of which some arguments are ragged: what it shows follows, or does not matter."""
+    """A call with ragged arguments: its display scale follows from theirs, or does not matter."""
     if name in _ADDED and result.kind is Kind.NUMERIC:
         scale = f"greatest({', '.join(map(shown_digits, arguments))})"
     elif name == "*":

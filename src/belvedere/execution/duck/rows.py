@@ -1,4 +1,4 @@
-"""DuckDB's results as Python rows, made when somebody wants rows and not columns."""
+"""DuckDB's results as Python rows, converted only when rows and not columns are read."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class TableRows:
-    """An iterator of rows that still knows the table they come from."""
+    """An iterator of rows with access to the Arrow table they are converted from."""
 
     __slots__ = ("_rows", "_types", "table")
 
@@ -40,7 +40,7 @@ def rows_of(table: pa.Table, types: tuple[SqlType, ...]) -> Iterator[Row]:
 
 
 def shown_rows(table: pa.Table, types: tuple[SqlType, ...]) -> Iterator[Row]:
-    """The same where some columns are ragged: every value with the digits it shows."""
+    """The same where some columns are ragged: every value at its display scale."""
     columns = []
     for i, one in enumerate(types):
         values = to_values(table.column(f"c{i}"), one)

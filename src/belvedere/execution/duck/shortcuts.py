@@ -1,7 +1,7 @@
-"""Forms of a call that are shorter than the registered ones, where an argument is a constant.
+"""Forms of calls that DuckDB can push down to its scans, where an argument is a constant.
 
-DuckDB tests a plain comparison of a column with a constant while it reads, and skips what cannot
-match by the extremes it keeps; it does neither behind a function or a cast. So
+DuckDB evaluates a plain comparison of a column with a constant during the scan, and skips what
+cannot match by its zone maps; it does neither through a function or a cast. So
 - CHAR(n) has always n characters: it is compared with a constant of n characters;
 - a date is compared with the date of an instant at midnight;
 - LIKE without an escape is DuckDB's.

@@ -148,6 +148,6 @@ def _each(values: list[Any], form: Callable[[Any], Any]) -> list[Any]:
 
 
 def leaf_place(number: int) -> str:
-    """Where the name of a leaf goes once it is known what it is read from. No constant in the text
-    has a null character, so a place cannot be mistaken."""
+    """The placeholder of a leaf's FROM item, replaced when its source is known. No constant in the
+    text has a null character, so it cannot be mistaken."""
     return f"\0leaf_{number}\0"
