@@ -1,1 +1,1 @@
-"""Text to a bound, typed, optimized plan: `parse/`, `bind/`, `rules/`, in this order."""
+"""Compiles SQL text to a bound, typed, optimized plan: `parse/`, then `bind/`, then `rules/`."""

@@ -1,4 +1,4 @@
-"""What DDL statements say, as data: the catalog turns these into its objects.
+"""DDL statements as data, which the catalog turns into its objects.
 
 Expressions (defaults, checks, generated columns, index expressions) are kept as normalised SQL
 text, which `bind_expression` binds again whenever they are needed. A name is (schema or None,
@@ -74,8 +74,8 @@ class UniqueDefinition(msgspec.Struct, frozen=True):
 
 
 class CheckDefinition(msgspec.Struct, frozen=True):
-    """`columns` are the columns it reads, filled in by the binder: its default name comes of
-    them."""
+    """`columns` are the columns it reads, set by the binder: its default name is
+    made from them."""
 
     name: str | None
     expression: str
@@ -112,7 +112,7 @@ class LikeClause(NamedTuple):
 
 
 class CreateTable(msgspec.Struct, frozen=True):
-    """`likes` are gone once it is bound."""
+    """Binding replaces `likes` by the columns and constraints they stand for."""
 
     name: QualifiedName
     columns: tuple[ColumnDefinition, ...]
@@ -134,7 +134,7 @@ class CreateTableAs(msgspec.Struct, frozen=True):
 
 
 class IndexPart(NamedTuple):
-    """A column, or an expression with its type (filled in by the binder)."""
+    """A column, or an expression with its type (set by the binder)."""
 
     column: str | None
     expression: str | None = None

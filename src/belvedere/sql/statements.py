@@ -1,4 +1,4 @@
-"""What a text turns into: bound data statements, DDL (`sql.definitions`), and the utility ones."""
+"""Bound statements: plans of data statements, DDL (`sql.definitions`), utility statements."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SET clauses, of UPDATE and of ON CONFLICT DO UPDATE."""
+"""Binds SET clauses, of UPDATE and of ON CONFLICT DO UPDATE."""
 
 from __future__ import annotations
 

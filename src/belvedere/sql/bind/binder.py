@@ -1,4 +1,4 @@
-"""What the parts of one statement's binding share."""
+"""The state that all binding rules of one statement share."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def no_virtual_tables(schema: str, name: str) -> Fields | None:
 
 
 class Rules(NamedTuple):
-    """The rules that other rules need whichever module they are in."""
+    """Binding rules that other modules call; passed as values, so that imports have no cycle."""
 
     query: Callable[[Binder, t.Query, Scope | None, dict[str, CteName], bool], Node]
     change: Callable[
@@ -36,7 +36,7 @@ class Rules(NamedTuple):
 
 @dataclass(slots=True)
 class Binder:
-    """One per statement. `parameters` grow as they are met; UNKNOWN: no use has told a type yet."""
+    """One per statement. `parameters` grow as they are bound; UNKNOWN: not inferred yet."""
 
     catalog: Catalog
     rules: Rules
@@ -78,7 +78,7 @@ SET = 4 << 20
 
 
 class WindowUse(NamedTuple):
-    """A window function of a select list, with its specification settled but not yet shared."""
+    """A window function of a select list with its own, not yet shared, window specification."""
 
     call: e.WindowCall
     partition: tuple[e.Expression, ...]
@@ -89,7 +89,7 @@ class WindowUse(NamedTuple):
 
 @dataclass(slots=True)
 class Found:
-    """What was met while the expressions of one SELECT were bound."""
+    """Aggregates, grouping() calls, windows and set-returning functions of one SELECT."""
 
     aggregates: list[e.AggregateCall] = field(default_factory=list)
     groupings: list[tuple[e.Expression, ...]] = field(default_factory=list)

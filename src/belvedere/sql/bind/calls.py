@@ -1,4 +1,4 @@
-"""Function calls: scalar ones, aggregates, windows, sets, and the few with rules of their own."""
+"""Binds function calls: scalar ones, aggregates, windows, sets, and special ones."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ _IN_GRAMMAR = frozenset(
     xmlroot xmlserialize xmltable
     """.split()
 )
-"""What PostgreSQL calls by a syntax of its own, so that its catalog does not have them."""
+"""Functions that PostgreSQL calls by special syntax, so that its catalog does not list them."""
 
 
 def _kind(name: str, tree: t.FunctionCall) -> FunctionKind:
@@ -196,7 +196,7 @@ def _depths(expression: e.Expression) -> set[int]:
         case e.OuterColumn():
             return {expression.depth}
         case _ if has_subplan(expression):
-            return {0}  # settled where it stands
+            return {0}  # resolved inside its own query
         case _:
             return {depth for one in operands(expression) for depth in _depths(one)}
 

@@ -1,4 +1,4 @@
-"""Types meet: casts inserted, literals read, parameters told their type, calls resolved.
+"""Type coercion: inserts casts, reads literals, infers parameter types, resolves calls.
 
 An untyped literal is read by its target's input function right here, so that a bad one is an error
 of the statement with a position. A parameter without a type takes the first type it is coerced to;
@@ -76,7 +76,7 @@ def _read(
 
 
 def settled(binder: Binder, expression: e.Expression, at: int | None = None) -> e.Expression:
-    """The expression with UNKNOWN settled as text."""
+    """The expression, as text if its type is UNKNOWN."""
     if expression.type.kind is Kind.UNKNOWN:
         return coerce(binder, expression, TEXT, IMPLICIT, at)
     return expression
@@ -163,7 +163,7 @@ _COMPARISONS = frozenset({"=", "<>", "<", "<=", ">", ">="})
 
 
 def _as_instants(binder: Binder, arguments: Sequence[e.Expression]) -> Sequence[e.Expression]:
-    """A TIMESTAMP or DATE beside a TIMESTAMPTZ is compared as the instant it is in the zone."""
+    """A TIMESTAMP or DATE is compared with a TIMESTAMPTZ as the instant it is in the zone."""
     kinds = {one.type.kind for one in arguments}
     if Kind.TIMESTAMPTZ not in kinds or not kinds & {Kind.TIMESTAMP, Kind.DATE}:
         return arguments

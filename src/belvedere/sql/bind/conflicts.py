@@ -1,4 +1,4 @@
-"""ON CONFLICT: which unique index arbitrates, and what happens to the row that is there."""
+"""Binds ON CONFLICT: which unique index arbitrates, and what happens to the existing row."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def bind_conflict(
 
 
 def _both_rows(relation: Relation) -> Relation:
-    """The row that is there, then the row proposed, which must be called `excluded`."""
+    """The existing row, then the proposed row, which must be called `excluded`."""
     source = relation.sources[0]
     width = len(relation.node.fields)
     excluded = Source("excluded", None, source.names, width)

@@ -28,7 +28,7 @@ Placed = Callable[[d.QualifiedName], d.QualifiedName]
 def bind_definition(
     catalog: Catalog, texts: Texts, schema: str, tree: d.Definition
 ) -> d.Definition:
-    """The definition with its expressions checked, and filled in where only binding can tell."""
+    """The definition, its expressions checked, with what only binding can determine added."""
     tree = _in_schema(tree, schema)
     match tree:
         case d.CreateTable():

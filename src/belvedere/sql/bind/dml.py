@@ -1,4 +1,4 @@
-"""INSERT, UPDATE and DELETE to plans; the row rules of the table are bound with them."""
+"""Binds INSERT, UPDATE and DELETE to plans, together with the row rules of the table."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def target_table(binder: Binder, name: tuple[str, ...], at: int) -> Table:
 
 
 def target_relation(table: Table, alias: str | None, schema: str) -> Relation:
-    """The table's whole row, hidden columns included."""
+    """A scan of the table's full row, hidden columns included."""
     live = live_columns(table)
     fields = tuple([n.Field(column.name, column.type) for column in live])
     node = n.Scan(table.id, table.name, tuple([column.slot for column in live]), fields)

@@ -1,4 +1,4 @@
-"""Expressions: one rule a tree; calls, sub-queries and rows have modules of their own."""
+"""Binds expressions, one rule per kind of tree; calls, sub-queries and rows are other modules."""
 
 from __future__ import annotations
 

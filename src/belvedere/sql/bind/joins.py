@@ -1,4 +1,4 @@
-"""The names of joined rows: both sides beside each other, or merged by USING."""
+"""Column names after a join: those of both sides, or merged by USING."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def join_names(left: Relation, right: Relation) -> tuple[tuple[Source, ...], tup
     sources, visible = right.shifted(len(left.node.fields))
     known = {(one.schema, one.alias) for one in left.sources if one.alias}
     for one in sources:
-        # Two tables of one name from different schemas may stand side by side.
+        # Two tables of the same name from different schemas may be joined.
         if (one.schema, one.alias) in known:
             raise InvalidInput(
                 "table name specified more than once", sqlstate="42712", name=one.alias

@@ -1,4 +1,4 @@
-"""CREATE TABLE (LIKE other ..): the columns of the other table, and what else is asked for."""
+"""Expands CREATE TABLE (LIKE other ..) to the columns and constraints of the other table."""
 
 from __future__ import annotations
 

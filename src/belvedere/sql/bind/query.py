@@ -1,4 +1,4 @@
-"""Queries: WITH, set operations, VALUES, ORDER BY, LIMIT around the bodies."""
+"""Binds queries: WITH, set operations, VALUES, ORDER BY, LIMIT around the bodies."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Row values where they are more than a comparison: `count(DISTINCT (a, b))`, `to_json(t)`.
+"""Row values outside of comparisons: `count(DISTINCT (a, b))`, `to_json(t)`.
 
 There is no type of records. Where one is taken as JSON, or only counted, the binder spells it out
 as a call over its items; everywhere else it is refused by name.
@@ -48,7 +48,7 @@ def record_items(env: Env, tree: t.Expr) -> list[Item] | None:
 
 
 def _require_whole(env: Env, tree: t.Name) -> None:
-    """A row that an outer join made up is NULL as a whole, which its columns do not tell."""
+    """Refuse rows below an outer join: a missing row is NULL itself, not a row of NULLs."""
     for node in walk(env.scope.relation.node):
         if isinstance(node, n.Join) and node.kind in _OUTER:
             raise Unsupported(

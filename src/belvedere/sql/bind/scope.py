@@ -1,4 +1,4 @@
-"""What names mean at a place in a query.
+"""Name resolution: the scopes of a query, and the relations whose columns they name.
 
 A `Relation` is the bound FROM clause so far: a node and the names for the columns of its row. A
 `Scope` is a relation plus the scopes around it. A name found `k` scopes further out becomes an
@@ -74,7 +74,7 @@ class CteName(NamedTuple):
 
 @dataclass(slots=True)
 class Scope:
-    """`used`: some name was found here from further in."""
+    """`used`: a name of a nested scope was resolved here."""
 
     relation: Relation
     parent: Scope | None
@@ -86,7 +86,7 @@ class Scope:
     found: Found | None = None  # of its SELECT, while that may have aggregates
 
     def column(self, name: t.Name) -> e.Expression:
-        """What a column name means here; 42703, 42P01 or 42702 when that is nothing or too much."""
+        """The column of that name; 42703 or 42P01 if there is none, 42702 if there are several."""
         depth = 0
         scope: Scope | None = self
         sees = True
@@ -186,7 +186,7 @@ class Scope:
 
 
 def near(name: str, names: Iterable[str]) -> str | None:
-    """A hint with the names that look most like this one."""
+    """A hint with the names most similar to this one."""
     found = difflib.get_close_matches(name, sorted(set(names) - {""}), n=3)
     return f"did you mean {', '.join(found)}?" if found else None
 

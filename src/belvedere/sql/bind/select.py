@@ -1,4 +1,4 @@
-"""SELECT: its clauses in the order they act.
+"""Binds SELECT, clause by clause in the order of evaluation.
 
 FROM, WHERE, GROUP BY and aggregates, HAVING, window functions, set-returning functions, the select
 list, DISTINCT, ORDER BY. LIMIT and locks come with the query around it, which may also order by
@@ -66,7 +66,7 @@ def _specs(tree: t.Select) -> dict[str, t.WindowSpec]:
 
 
 class _Parts:
-    """The expressions of one SELECT while they move from row to row."""
+    """The expressions of one SELECT, rewritten from the row of each plan node to the next."""
 
     def __init__(
         self, binder: Binder, tree: t.Select, scope: Scope, found: Found, targets: list[Target]
@@ -223,7 +223,7 @@ class _Parts:
     # -- finishing ------------------------------------------------------------------------------
 
     def finished(self, node: n.Node, locks: tuple[t.LockClause, ...]) -> n.Node:
-        """Select list, DISTINCT, ORDER BY, locks; extra columns are cut off by `without_extras`."""
+        """Select list, DISTINCT, ORDER BY, locks; the query around it cuts extra columns off."""
         expressions = [one.expression for one in self.targets]
         width = len(expressions)
         lock_targets = self.lock_targets(node, locks)

@@ -1,4 +1,4 @@
-"""FROM: tables, views, sub-queries, functions and joins to one relation."""
+"""Binds FROM: tables, views, sub-queries, functions and joins to one relation."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ INFORMATION_SCHEMA = frozenset(
     user_mapping_options user_mappings view_column_usage view_routine_usage view_table_usage
     """.split()
 )
-"""What PostgreSQL has in its information_schema and is not here."""
+"""Views of PostgreSQL's information_schema that Belvedere does not have."""
 
 _KINDS = {
     "inner": n.JoinKind.INNER,
@@ -75,7 +75,7 @@ def beside(
     parent: Scope | None,
     ctes: dict[str, CteName],
 ) -> Relation:
-    """One more item. It stands a level deeper while it is bound, in case it is lateral."""
+    """The join with one more item, which is bound a level deeper in case it is lateral."""
     scope = Scope(left, parent, ctes, lateral_only=True)
     right = bind_source(binder, item, scope, ctes)
     return joined(n.JoinKind.INNER, left, _settled(right, scope), None, scope.used)
@@ -197,7 +197,7 @@ _stored_relations: dict[tuple[int, str], tuple[Table | View, Relation]] = {}
 def _stored(found: Table | View, own: str, schema: str) -> Relation:
     """A base table or view; hidden columns are in the row but have no name.
 
-    Kept per catalog object, since every statement on the table needs the same.
+    Cached per catalog object, since every statement on the table needs the same.
     """
     known = _stored_relations.get((id(found), schema))
     if known is not None and known[0] is found:
@@ -283,7 +283,7 @@ def _function(
 
 
 def _unnested(tree: t.FunctionCall) -> list[t.FunctionCall]:
-    """`unnest(a, b)` in FROM is unnest(a) beside unnest(b)."""
+    """`unnest(a, b)` in FROM is `ROWS FROM (unnest(a), unnest(b))`."""
     if tree.name[-1] != "unnest" or len(tree.arguments) < 2:
         return [tree]
     return [replace(tree, arguments=(one,)) for one in tree.arguments]

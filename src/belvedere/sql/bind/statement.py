@@ -1,4 +1,4 @@
-"""Any parsed statement to what the session runs."""
+"""Binds any parsed statement to what the session executes."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def _is_volatile(node: n.Node) -> bool:
 
 
 def _with_parameter_types(plan: n.Node, types: tuple[SqlType, ...]) -> n.Node:
-    """Parameters that were met before their type was known, told it now."""
+    """The plan with types for parameters that were bound before their type was known."""
 
     def on_expression(one: e.Expression) -> e.Expression:
         if isinstance(one, e.Parameter) and one.type == UNKNOWN:

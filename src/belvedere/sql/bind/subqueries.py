@@ -1,4 +1,4 @@
-"""Queries inside expressions: scalar, EXISTS, IN, ANY, ALL, ARRAY."""
+"""Binds queries inside expressions: scalar, EXISTS, IN, ANY, ALL, ARRAY."""
 
 from __future__ import annotations
 

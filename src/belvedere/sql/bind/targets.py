@@ -1,4 +1,4 @@
-"""Select lists and RETURNING: stars expanded, columns named as PostgreSQL names them."""
+"""Binds select lists and RETURNING: stars expanded, columns named as PostgreSQL names them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Expressions that the catalog keeps as text: defaults, checks, generated columns, index parts."""
+"""Expressions that the catalog stores as text: defaults, checks, generated columns, index parts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from belvedere.types import SqlType
 
 
 class Texts:
-    """Binds such texts. One per set of rules, which it needs to bind at all."""
+    """Binds such texts, and caches those that need no catalog. One per set of binding rules."""
 
     def __init__(self, rules: Rules) -> None:
         self.rules = rules
@@ -38,7 +38,7 @@ class Texts:
     def _known(
         self, catalog: Catalog, text: str, fields: n.Fields, target: SqlType | None
     ) -> e.Expression:
-        if "val" in text and "(" in text:  # nextval and its kin are looked up in the catalog
+        if "val" in text and "(" in text:  # nextval, setval, .. are looked up in the catalog
             return self._bind(catalog, text, fields, target)
         return self._pure(text, fields, target)
 
@@ -67,7 +67,7 @@ class Texts:
     # -- tables ---------------------------------------------------------------------------------
 
     def default(self, catalog: Catalog, column: Column) -> e.Expression:
-        """What a column gets when an INSERT does not say."""
+        """The value of a column for which an INSERT gives none."""
         if column.sequence is not None:
             sequence = catalog.get(column.sequence)
             name = "" if sequence is None else sequence.name
@@ -78,7 +78,7 @@ class Texts:
         return self.expression(catalog, column.default, (), column.type)
 
     def rules_of(self, catalog: Catalog, table: Table, changed: set[int] | None) -> n.RowRules:
-        """What a new row goes through; for an UPDATE only what the changed ordinals can touch."""
+        """The row rules of a table; for an UPDATE only those that the changed ordinals affect."""
         fields = table_fields(table)
         generated: list[n.Assignment] = []
         touched = None if changed is None else set(changed)
@@ -137,7 +137,7 @@ def refuse_impure(expression: e.Expression, what: str) -> None:
 
 
 def volatility(expression: e.Expression) -> Volatility:
-    """The worst of all functions inside."""
+    """The most volatile of all functions inside."""
     found = Volatility.IMMUTABLE
     match expression:
         case e.SequenceCall():

@@ -1,4 +1,4 @@
-"""Window functions: OVER clauses, named windows, frames."""
+"""Binds window functions: OVER clauses, named windows, frames."""
 
 from __future__ import annotations
 

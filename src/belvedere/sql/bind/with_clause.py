@@ -1,4 +1,4 @@
-"""WITH: common table expressions, recursive ones, and those that change data."""
+"""Binds WITH: common table expressions, recursive ones, and those that change data."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""ALTER of tables, indexes, views, sequences and schemas."""
+"""Parses ALTER of tables, indexes, views, sequences and schemas."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Function calls, those in a syntax of their own, and what may follow a call (FILTER, OVER, ..)."""
+"""Parses function calls, those with special syntax, and their FILTER, OVER and WITHIN GROUP."""
 
 from __future__ import annotations
 

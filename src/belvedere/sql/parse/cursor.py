@@ -1,4 +1,4 @@
-"""A place in a list of tokens, and the questions every part of the parser asks there."""
+"""The cursor over the tokens of a text, with the small rules that all of the parser shares."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 
 class Grammar(NamedTuple):
-    """The rules that other rules may need whichever module they are in."""
+    """Parsing rules that other modules call; passed as values, so that imports have no cycle."""
 
     expression: Callable[[Cursor, int], t.Expr]
     query: Callable[[Cursor], t.Query]
@@ -36,7 +36,7 @@ class Grammar(NamedTuple):
 
 
 class Cursor:
-    """`text` is the whole text; tokens carry offsets into it."""
+    """`text` is the text of all statements; tokens carry offsets into it."""
 
     __slots__ = ("depth", "grammar", "index", "into", "text", "tokens")
 

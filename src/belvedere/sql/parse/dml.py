@@ -1,4 +1,4 @@
-"""INSERT, UPDATE and DELETE."""
+"""Parses INSERT, UPDATE and DELETE."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def _quantified(c: Cursor, left: t.Expr, operator: str, at: int) -> t.Expr:
 
 
 def _logic(c: Cursor, left: t.Expr, word: str, at: int, level: int) -> t.Expr:
-    """One node for a whole chain: generated statements have thousands of operands."""
+    """One node for a chain: generated statements have thousands of operands."""
     operands = [left, parse_expression(c, level)]
     while c.accept(word):
         operands.append(parse_expression(c, level))

@@ -1,4 +1,4 @@
-"""Statements around a query or another statement, before that is bound."""
+"""Parsed statements that contain a query or another statement, which is not bound yet."""
 
 from __future__ import annotations
 

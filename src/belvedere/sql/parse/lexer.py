@@ -151,7 +151,7 @@ class _Lexer:
         raise syntax_error("syntax error", at, near=sign)
 
     def string(self, value: str, at: int, end: int) -> int:
-        """A string goes on in the next line: 'a' <newline> 'b' is one string."""
+        """A string may continue on the next line: 'a' <newline> 'b' is one string."""
         while more := _CONTINUED.match(self.text, end):
             part = _TOKEN.match(self.text, more.end() - 1)
             if part is None:

@@ -1,4 +1,4 @@
-"""Pieces that DDL rules share: qualified names, options, expression texts, sequence options."""
+"""Rules that DDL statements share: qualified names, options, expression texts, sequence options."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""The text that statements share which differ only in their constants.
+"""Normalizes statements: those that differ only in their constants get the same text.
 
 `SELECT a FROM t WHERE b = 'x' LIMIT 10` is `select a from t where b = $1 limit $2`. Constants are
-numbered after the parameters that are there already; a place in ORDER BY or GROUP BY is no
-constant. What comes out can be parsed again.
+numbered after the parameters that are there already; an ordinal in ORDER BY or GROUP BY is no
+constant. The result can be parsed again.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def _parameter(token: Token, number: int) -> Token:
 
 
 def _is_place(tokens: list[Token], i: int) -> bool:
-    """A number that stands alone in a list of ORDER BY or GROUP BY."""
+    """A number that is an item of ORDER BY or GROUP BY by itself."""
     after = tokens[i + 1] if i + 1 < len(tokens) else None
     alone = after is None or after.kind == WORD or after.text in (",", ")", ";")
     return tokens[i].kind == INTEGER and tokens[i - 1].text in ("by", ",") and alone

@@ -1,4 +1,4 @@
-"""CREATE of everything but tables; DROP, TRUNCATE; REFRESH, VERIFY, REPAIR."""
+"""Parses CREATE of everything but tables; DROP, TRUNCATE; REFRESH, VERIFY, REPAIR."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The atoms of expressions: names, constants, parentheses, CASE, and calls."""
+"""Parses the atoms of expressions: names, constants, parentheses, CASE, and calls."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""SELECT, VALUES, TABLE, set operations, WITH, and what stands around them."""
+"""Parses queries: SELECT, VALUES, TABLE, set operations, WITH, ORDER BY, LIMIT and locks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _ADD_LEVEL = 8  # expressions.ADD; what a FETCH count may be without parentheses
 
 
 def parse_query(c: Cursor) -> t.Query:
-    """A whole query: WITH, body, ORDER BY, LIMIT, locks."""
+    """A complete query: WITH, body, ORDER BY, LIMIT, locks."""
     at = c.token.start
     ctes, recursive = parse_with(c)
     return parse_query_after(c, at, ctes, recursive)

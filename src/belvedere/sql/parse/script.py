@@ -1,4 +1,4 @@
-"""A text to its statements: the dispatcher in front of all parsing rules."""
+"""Splits a text into statements and dispatches each to its parsing rule."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def parse_script(text: str) -> list[Parsed]:
 
 
 def parse_expression_text(text: str) -> t.Expr:
-    """A text that is one expression: what the catalog keeps of defaults, checks and the like."""
+    """A text that is one expression: what the catalog stores of defaults, checks and the like."""
     c = Cursor(tokenize(text), text, _GRAMMAR)
     tree = parse_expression(c)
     if c.token.kind != END:

@@ -1,4 +1,4 @@
-"""FROM: tables, sub-queries, functions and joins."""
+"""Parses FROM: tables, sub-queries, functions and joins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""CREATE TABLE: columns, constraints, options."""
+"""Parses CREATE TABLE: columns, constraints, options."""
 
 from __future__ import annotations
 

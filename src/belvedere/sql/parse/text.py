@@ -1,4 +1,4 @@
-"""Tokens back to text: one spelling for what may have been written in many.
+"""Renders tokens to SQL text in one canonical spelling.
 
 Expressions and queries that the catalog keeps go through here, so that comments, line ends and the
 case of keywords do not matter, and so that a `*` can be replaced by the columns it stood for.

@@ -1,4 +1,4 @@
-"""What the parser makes: queries and expressions as written, before any name is looked up.
+"""Syntax trees: queries and expressions as written, before any name is resolved.
 
 Every node that an error may point at has `at`, its offset in the text. DDL and utility statements
 have trees of their own in `sql.definitions` and `sql.statements`, which need no binding of names

@@ -1,4 +1,4 @@
-"""Type names, as PostgreSQL spells them, to types."""
+"""Parses type names, as PostgreSQL spells them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Transactions, settings, PREPARE, EXPLAIN, COPY, ANALYZE and the like."""
+"""Parses utility statements: transactions, settings, PREPARE, EXPLAIN, COPY, ANALYZE, .."""
 
 from __future__ import annotations
 

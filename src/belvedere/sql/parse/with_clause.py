@@ -1,4 +1,4 @@
-"""WITH: common table expressions, of queries and of statements that change data."""
+"""Parses WITH: common table expressions, of queries and of statements that change data."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The optimizer's rules, one a file; `optimize` has them in their order."""
+"""The optimizer's rules, one per file; `optimize` lists them in their order."""

@@ -1,4 +1,4 @@
-"""Which access paths a scan could take, what each leaves to check, and what each costs.
+"""The access paths that a scan can take, the conditions each leaves to check, and its cost.
 
 A condition helps when it compares a key column (or the expression of an index) with something that
 does not depend on the scanned row. `candidates` walks the primary key and every usable index from
@@ -117,7 +117,7 @@ def _like(condition: e.Expression, scan: n.Scan | n.State, table: Table) -> list
 
 
 def over_table(expression: e.Expression, scan: n.Scan | n.State, table: Table) -> e.Expression:
-    """An expression over the scanned row as one over the table's whole row."""
+    """An expression over the scanned row as one over the table's full row."""
     ordinals = {column.slot: i for i, column in enumerate(live_columns(table))}
     return map_columns(
         expression,
@@ -163,7 +163,7 @@ def index_key(table: Table, index: Index, context: Context) -> tuple[KeyColumn, 
     columns = {column.slot: column for column in table.columns}
     found = []
     for part in index.parts:
-        # Folded, as the conditions of the statement are when they are looked at.
+        # Folded, because the conditions that it is compared with are folded too.
         expression = fold(context.texts.key_part(context.catalog, table, part))
         first = part.descending if part.nulls_first is None else part.nulls_first
         not_null = part.slot is not None and columns[part.slot].not_null
@@ -172,7 +172,7 @@ def index_key(table: Table, index: Index, context: Context) -> tuple[KeyColumn, 
 
 
 def usable_indexes(scan: n.Scan | n.State, table: Table, context: Context) -> list[Index]:
-    """Indexes that are built and have every row that the scan may want."""
+    """Indexes that are built and have every row that the scan may need."""
     found = []
     given: set[e.Expression] | None = None
     for index in context.catalog.indexes_of(table.id):
@@ -206,7 +206,7 @@ def covers(index: Index, table: Table, scan: n.Scan | n.State) -> bool:
 def candidates(
     scan: n.Scan | n.State, table: Table, sargs: list[Sarg], context: Context
 ) -> list[Candidate]:
-    """Every way to reach the rows that is better than reading all of them."""
+    """Every access path by the primary key or an index that some condition narrows."""
     found = []
     key = primary_key(table)
     made = _match(key, sargs, None, len(key), scan, table, context)
@@ -263,7 +263,7 @@ def _match(
 
 
 def _implied(index: Index, scan: n.Scan | n.State, table: Table, context: Context) -> list[Sarg]:
-    """What a partial index has seen to already."""
+    """The conditions that the predicate of a partial index guarantees already."""
     predicate = set(_predicate(index, table, context))
     return [
         Sarg(over_table(one, scan, table), "where", None, one)

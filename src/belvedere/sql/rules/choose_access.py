@@ -1,4 +1,4 @@
-"""Access path choice: each scan gets the cheapest way to its rows."""
+"""Access path choice: each scan gets its cheapest access path."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def stored_rows(view: View, scan: n.Scan | n.State) -> Table:
 
 
 def _partitions(view: View, context: Context) -> int:
-    """How many places a local view has each group in; 0 for other views."""
+    """How many partitions may hold a group of a local view; 0 for other views."""
     names = [column.name for column in view.stored[:1]]
     if not view.options.local or names != [LOCAL_KEY]:
         return 0

@@ -26,7 +26,7 @@ from belvedere.sql.rules.context import Context
 from belvedere.sql.rules.equality import equality
 from belvedere.sql.rules.estimates import rows_of
 
-HASH_BUILD = 0.3  # per row of the hashed side, beside reading it
+HASH_BUILD = 0.3  # per row of the hashed side, in addition to reading it
 HASH_PROBE = 0.15
 READ = 0.1
 _LOOKED_UP = (n.JoinKind.INNER, n.JoinKind.LEFT, n.JoinKind.SEMI, n.JoinKind.ANTI)
@@ -74,7 +74,7 @@ def _exchanged(expression: e.Expression, left: int, right: int) -> e.Expression:
 
 
 def restored(node: n.Node, original: n.Join) -> n.Node:
-    """The swapped join with the columns in their old order."""
+    """The join with exchanged sides, its columns back in their original order."""
     left, right = len(original.left.fields), len(original.right.fields)
     places = [right + i for i in range(left)] + list(range(right))
     fields = original.fields

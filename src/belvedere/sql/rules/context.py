@@ -1,4 +1,4 @@
-"""What rules get beside the plan, and how the plans inside expressions are reached."""
+"""The context that optimizer rules get, and the traversal of plans inside expressions."""
 
 from __future__ import annotations
 

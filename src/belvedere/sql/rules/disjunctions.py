@@ -1,5 +1,5 @@
-"""What every alternative of an OR asks for, taken out of it: `(a AND b) OR (a AND c)` is
-`a AND (b OR c)`.
+"""Factors conditions that all alternatives of an OR share out of it: `(a AND b) OR (a AND c)`
+is `a AND (b OR c)`.
 
 So an equality that stands in each alternative becomes a key of the join instead of a condition on
 every pair of rows. It holds for unknown truths too, and PostgreSQL does the same.
@@ -13,7 +13,7 @@ from belvedere.plan.transform import conjunction, conjuncts, has_subplan
 from belvedere.sql.bind.texts import volatility
 
 ALTERNATIVES_MAX = 32
-"""Beyond, as for IN lists written out, looking for common parts costs more than it saves."""
+"""Beyond, as for IN lists written out, the search for common parts costs more than it saves."""
 
 
 def factored(conditions: list[e.Expression]) -> list[e.Expression]:

@@ -1,4 +1,4 @@
-"""The equality of two types, as conditions that rules make need it."""
+"""Builds equality conditions between two typed expressions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How many rows a node gives, roughly. Used to choose, never to decide what is right."""
+"""Estimated row counts of plan nodes: they guide choices, correctness never depends on them."""
 
 from __future__ import annotations
 
@@ -270,7 +270,7 @@ def _equal(
 
 
 def _is_key(relation: int, slot: int, context: Context) -> bool:
-    """Whether it is the whole primary key, which needs no sample to be estimated."""
+    """Whether the column is the primary key by itself, which is estimated without a sample."""
     table = context.catalog.get(relation)
     return isinstance(table, Table) and table.primary_key == (slot,)
 

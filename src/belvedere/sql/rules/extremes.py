@@ -1,4 +1,4 @@
-"""min and max of a key column: the first or the last row of a key, instead of all rows.
+"""Reads min and max of a key column from the first or last row of a key, instead of all rows.
 
     SELECT max(at) FROM events WHERE shop = 7          with an index on (shop, at)
 
@@ -77,7 +77,7 @@ def _end(scan: n.Scan, key: e.SortKey, context: Context) -> n.Scan | None:
 
 
 def _shows_one_way(sql_type: SqlType) -> bool:
-    """Whether equal values look the same: else it would show which row was taken."""
+    """Whether equal values have one representation: else the result depends on the row taken."""
     if sql_type.kind is Kind.NUMERIC:
         return sql_type.precision is not None
     return sql_type.kind is not Kind.INTERVAL

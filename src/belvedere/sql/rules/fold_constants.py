@@ -2,8 +2,8 @@
 
 A constant that cannot be computed (1 / 0) is left where it is, so that it can still vanish: as a
 column nobody reads, or in a part that a constant condition of CASE, AND, OR or COALESCE cuts off.
-What is left of them when unused columns are gone fails the statement, whether or not a row would
-get there: `fail_constants`, a second walk that most statements do not need. PostgreSQL does so.
+Those that remain after unused columns are pruned fail the statement, whether or not any row would
+evaluate them: `fail_constants`, a second walk that most statements do not need. PostgreSQL does so.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ def fail_constants(plan: n.Node, context: Context) -> n.Node:
 
 
 def fold_nulls(plan: n.Node, context: Context) -> n.Node:
-    """The plan with what is NULL whatever a row has (`x / 0 = NULL`) written as that. Neither
-    operators nor the tables they read go: for definitions, which name their tables."""
+    """The plan with calls that are NULL for every row (`x / 0 = NULL`) replaced by NULL. It keeps
+    all operators and the tables they read: for definitions, which name their tables."""
     node = rebuild_inputs(plan, lambda one: fold_nulls(one, context))
     return rebuild_expressions(node, _with_nulls)
 
@@ -183,7 +183,7 @@ class _Folder:
         return e.Coalesce(tuple(kept), expression.type)
 
 
-_FEW = 32  # beyond this many, looking for repeated conditions costs more than it saves
+_FEW = 32  # beyond this many, the search for repeated conditions costs more than it saves
 
 
 def _is_null(expression: e.Expression) -> bool:

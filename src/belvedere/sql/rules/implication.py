@@ -39,7 +39,7 @@ _ORDERED = frozenset(
         Kind.UUID,
     }
 )
-"""Kinds whose Python values are ordered as in SQL; numbers with NaN are looked at one by one."""
+"""Kinds whose Python values are ordered as in SQL; numbers may be NaN, so each is checked."""
 
 
 class _Comparison(NamedTuple):

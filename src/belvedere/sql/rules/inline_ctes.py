@@ -1,4 +1,4 @@
-"""A CTE that is read once is put where it is read; one never read goes, unless it writes."""
+"""Inlines CTEs that are read once, and removes those that are never read, unless they write."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joins of two large sides that both come in the order of the join key: they are merged.
+"""Merge joins, for two large inputs that are both scanned in the order of the join key.
 
 A hash join holds its right side in memory; a merge join holds the rows of one key value, and gives
 its first rows at once. It is taken where the order costs nothing: both sides are scans by the key

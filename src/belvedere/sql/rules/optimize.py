@@ -39,7 +39,7 @@ RULES: tuple[Rule, ...] = (
 
 
 def optimize(plan: n.Node, context: Context) -> n.Node:
-    """The plan improved, then each plan that is left inside its expressions."""
+    """The plan improved, then each plan that remains inside its expressions."""
     for rule in RULES:
         plan = rule(plan, context)
     return inside_expressions(plan, lambda inner: optimize(inner, context))

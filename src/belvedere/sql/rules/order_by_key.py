@@ -1,8 +1,8 @@
-"""Sorts that an access path makes needless: rows already come in the order of their key.
+"""Removes sorts that an access path makes needless: it gives rows in the order of its key.
 
-When the chosen access has that order, but beside sub-queries only below a limit. A scan of
-everything is turned to an index for its order only below a limit, where reading in order means
-reading little.
+A sort is removed when the access path already chosen has its order; if sub-queries are evaluated
+over the rows, only below a limit. A full scan is changed to an index scan for the sake of order
+only below a limit, where reading in order means reading little.
 """
 
 from __future__ import annotations
@@ -110,7 +110,7 @@ def ordered_scan(
     for index in usable_indexes(scan, table, context):
         reverse = _direction(index_key(table, index, context), 0, wanted)
         covering = covers(index, table, scan)
-        # A partial index has little more than the rows that are wanted.
+        # A partial index has little more than the rows that are needed.
         partial = limit is not None and index.where is not None
         if reverse is not None and (few or covering or partial):
             made = paths.Access(

@@ -1,4 +1,4 @@
-"""Column pruning: no node gives columns that nobody above it reads."""
+"""Column pruning: no node gives columns that no node above it reads."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def prune_columns(plan: n.Node, context: Context) -> n.Node:
 
 
 def _prune(node: n.Node, needed: set[int]) -> tuple[n.Node, Places]:
-    """The node without columns that are not needed (some may stay), and where the rest went."""
+    """The node without columns that are not needed (some may stay), and the new indexes."""
     match node:
         case n.Scan() | n.State():
             return _scan(node, needed)
@@ -256,7 +256,7 @@ def _only(node: n.Node, kept: list[int]) -> n.Node:
 
 
 def _update(node: n.Update) -> tuple[n.Node, Places]:
-    """The whole table row stays in front; of the other columns those that are read."""
+    """All columns of the table row stay in front; of the others only those that are read."""
     used = set(range(node.width)) | _all(one.value for one in node.assignments)
     inner, places = _prune(node.input, used | _all(node.returning))
     sets = [one._replace(value=_moved(one.value, places)) for one in node.assignments]

@@ -1,4 +1,4 @@
-"""What the optimizer is told about the data. All of it may be old or missing; plans stay right."""
+"""Statistics of stored data for the optimizer: they may be old or missing, plans stay correct."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""A column in few numbers, made of a sample of its values: what estimates are made of.
+"""Column summaries for estimates, computed from a sample of the column's values.
 
-- distinct: how many different values the whole column has (the estimator of Haas and Stokes, as in
-  PostgreSQL: what was seen once in the sample tells of what was not seen at all)
+- distinct: how many different values the column has in all rows (the estimator of Haas and
+  Stokes, as in PostgreSQL: what was seen once in the sample tells of what was not seen at all)
 - nulls: the share of NULLs
 - common: values that are much more frequent than the average one, with their shares
 - bounds: values that cut the others into parts of equal size, smallest and largest first and last
@@ -43,7 +43,7 @@ class Summary:
         return max(0.0, 1.0 - self.nulls - sum(self.common.values()))
 
     def below(self, value: Any, *, inclusive: bool) -> float | None:
-        """The share of rows with a smaller value (or this one); None when that cannot be told."""
+        """The share of rows with a smaller value (or this one); None when unknown."""
         try:
             common = sum(
                 share
@@ -75,7 +75,7 @@ class Summary:
 
 
 def _between(low: Any, high: Any, value: Any) -> float:
-    """How far on the way from one bound to the next a value is; half way when there is no way."""
+    """The fraction of the distance between two bounds at which a value lies; 0.5 when unknown."""
     try:
         return float((value - low) / (high - low))
     except (TypeError, ZeroDivisionError, OverflowError, ArithmeticError):
@@ -106,7 +106,7 @@ def _distinct(counts: Counter[Any], sampled: int, rows: float) -> float:
     if rows <= sampled:
         return found
     if once == sampled:
-        return rows  # nothing came twice: take it for a key
+        return rows  # no value was seen twice: assume a key
     estimate = sampled * found / (sampled - once + once * sampled / rows)
     return min(rows, max(found, estimate))
 

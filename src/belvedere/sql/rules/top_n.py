@@ -1,4 +1,4 @@
-"""A limit goes below projections, and a limit of a sort becomes one step that keeps n rows."""
+"""Pushes limits below projections, and makes a limit of a sort one TopN node that keeps n rows."""
 
 from __future__ import annotations
 
