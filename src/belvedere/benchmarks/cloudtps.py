@@ -2,10 +2,10 @@
 
 Events of products of categories; the view is the sum and the number of events by category, over a
 join. Measured are transactions a second by update size (rows in a transaction): without a view,
-with a synchronous one (immediate), an asynchronous one (deferred), in turn, and the applying of its
-log on its own; then a view refreshed every 50, 500 and 5,000 ms while 150 hot rows change, and
-while new rows come, each between two rounds without a view. The thesis ran 20 machines; its curves
-are lost, its text says how they lie.
+with a synchronous one (immediate), an asynchronous one (deferred), in turn, and maintenance from
+the log only; then a view refreshed every 50, 500 and 5,000 ms while 150 hot rows change, and while
+new rows are inserted, each between two rounds without a view. The thesis used 20 machines; its
+curves are lost, only their description in the text is left.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def run(scale: float, seed: int) -> Report:
 
 
 def _dashboard(connection: Connection, scale: float) -> int:
-    """The tables, filled; how many events there are."""
+    """Create and load the tables; return the number of events."""
     products, events = max(int(PRODUCTS * scale), 100), max(int(EVENTS * scale), 200)
     for statement in (
         "CREATE TABLE shops (id integer PRIMARY KEY, name text NOT NULL)",
@@ -79,7 +79,7 @@ def _dashboard(connection: Connection, scale: float) -> int:
 
 
 def _updates(connection: Connection, rng: random.Random, size: int, rows: int) -> None:
-    """One transaction: the cost of so many events."""
+    """Run one transaction that updates the cost of `size` events."""
     connection.execute("BEGIN")
     for _ in range(size):
         key = rng.randrange(rows)
@@ -97,7 +97,7 @@ def _inserts(connection: Connection, numbers: counting[int], size: int) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Clients:
-    """Who changes the hot rows of a store, or adds new ones."""
+    """Clients that change the hot rows of a store, or insert new ones."""
 
     connection: Connection
     rng: random.Random
@@ -110,7 +110,7 @@ class Clients:
 
 
 def _rate(work: partial[None], duration: float) -> float:
-    """Transactions a second, for about this long."""
+    """Transactions a second, measured for about `duration` seconds."""
     done, start = 0, time.perf_counter()
     while (passed := time.perf_counter() - start) < duration or not done:
         work()
@@ -159,8 +159,8 @@ def _round(
     size: int,
     scale: float,
 ) -> float:
-    """Seconds of a transaction. It ends when the views have all, so that the next one's clients
-    are alone; waiting is not counted."""
+    """Seconds of a transaction. The round ends when the views have caught up, so that maintenance
+    does not run in the next one; the wait is not counted."""
     rate = _rate(partial(_updates, connection, rng, size, events), _round_seconds(scale))
     follow(connection, *views)
     return 1 / rate
@@ -177,7 +177,7 @@ def _apply_phase(
     report: Report,
     curves: dict[str, list[tuple[float, float]]],
 ) -> None:
-    """The log of many transactions, taken in at once: the second phase on its own."""
+    """Measure maintenance only: one refresh that applies the log of many transactions."""
     with opened(directory / "apply") as connection:
         events, rng = _dashboard(connection, scale), random.Random(seed)
         reason = refused(connection, _statement(ON_DEMAND))
@@ -248,8 +248,8 @@ def _hot_and_new(
     report: Report,
     curves: dict[str, Curves],
 ) -> None:
-    """A refresh may come in any part of the time, so that all of it counts; the baseline is the
-    better of the rounds before and after."""
+    """A refresh may run at any time, so the full duration counts; the baseline is the better of the
+    rounds before and after."""
     duration = SECONDS * min(scale, 1)
     for kind in KINDS:
         published = PUBLISHED[mode] if kind == "hot rows" else NEW_ROWS_PUBLISHED
@@ -264,7 +264,7 @@ def _hot_and_new(
 
 
 def _keep_best(points: list[tuple[float, float]], size: int, rate: float) -> None:
-    """Of several measurements for one size the best."""
+    """Keep the best of several measurements for one size."""
     known = dict(points)
     known[float(size)] = max(rate, known.get(float(size), 0.0))
     points[:] = sorted(known.items())

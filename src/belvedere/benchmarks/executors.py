@@ -16,7 +16,7 @@ _NUMBER = re.compile(rb"\0--executor-id\0(\d+)\0")
 
 
 def executor_processes(spark: SparkSession) -> dict[int, int]:
-    """Process ids by the number of the executor, of those that serve this session."""
+    """Process ids of this session's executors, by executor id."""
     port = spark.sparkContext.getConf().get("spark.driver.port")
     wanted = f":{port}\0".encode()
     found = {}
@@ -38,7 +38,7 @@ def _executor(process: Path, wanted: bytes) -> int | None:
 
 
 def kill_executor(spark: SparkSession) -> int | None:
-    """SIGKILL for the newest executor; its number, or None when there is none."""
+    """Send SIGKILL to the newest executor; return its id, or None when there is none."""
     running = executor_processes(spark)
     if not running:
         return None

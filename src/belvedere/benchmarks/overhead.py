@@ -1,6 +1,6 @@
-"""What a statement costs beside its work: a cached one, one that is planned, and the import.
+"""Fixed overhead: of a cached statement, of an uncached one that is planned, and of the import.
 
-Each is the best of several rounds, since everything else on the machine only makes it longer.
+Each figure is the best of several rounds, since other load on the machine only adds time.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _POINT = "SELECT v FROM t WHERE id = ?"
 
 
 def _best(action: Callable[[int], object], count: int) -> float:
-    """Seconds of one call. Every call gets another number, so that its text can be new."""
+    """Seconds of one call. Every call gets another number, so that its text can be uncached."""
     found = []
     for turn in range(ROUNDS):
         numbers = range(turn * count, turn * count + count)
@@ -48,6 +48,6 @@ def _best(action: Callable[[int], object], count: int) -> float:
 
 
 def _import_s() -> float:
-    """In a process of its own."""
+    """Seconds of the import, in a new process."""
     done = subprocess.run([sys.executable, "-c", IMPORT], capture_output=True, check=True)
     return float(done.stdout)

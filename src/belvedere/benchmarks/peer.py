@@ -1,4 +1,4 @@
-"""A PostgreSQL to measure beside, from the wheel that tests use; None where it is not installed."""
+"""A PostgreSQL server to compare with, from the wheel that tests use, if it is installed."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ SETTINGS = {
 
 @contextmanager
 def postgres() -> Iterator[psycopg.Connection[Any] | None]:
-    """A connection to a server of its own, which ends with the block."""
+    """A connection to a new server, which stops with the block; None without the wheel."""
     package = importlib.util.find_spec(PACKAGE)
     if package is None or package.origin is None or importlib.util.find_spec("psycopg") is None:
         yield None
@@ -76,7 +76,7 @@ def _start(programs: Path, directory: Path) -> subprocess.Popen[bytes]:
 def _connected(
     driver: Any, process: subprocess.Popen[bytes], directory: Path
 ) -> psycopg.Connection[Any]:
-    """Waits until the server takes connections; gives up when it has ended."""
+    """Wait until the server accepts connections; fail if it has exited."""
     while True:
         try:
             found: psycopg.Connection[Any] = driver.connect(

@@ -1,6 +1,6 @@
-"""The pipeline on Spark: reading tables and the log, writing, and what the jobs on views need.
+"""The pipeline on Spark: reads of tables and the log, writes, and the jobs on views.
 
-The store is opened by this process, which answers the tasks; Spark runs on the same cores. Scale 1
+This process opens the store and serves the tasks; Spark runs on the same cores. Scale 1
 reads 2 million rows.
 """
 
@@ -66,7 +66,7 @@ def _ready(rows: int, report: Report) -> Iterator[Bench]:
 
 
 def scans(bench: Bench) -> None:
-    """A whole table to a DataFrame: every column of every row made and handed to Spark."""
+    """Scan a table to a DataFrame: every column of every row, handed to Spark."""
     frame = _read(bench, table="orders")
     spent = best(lambda: _consumed(frame))
     bench.report.add(Figure("scan of a table", bench.rows / spent, "rows/s", ">= 500000 value"))
@@ -82,7 +82,7 @@ def scans(bench: Bench) -> None:
 
 
 def look_ups(bench: Bench) -> None:
-    """A pushed filter: what a job pays for one row."""
+    """A pushed-down filter: the latency of a job that reads one row."""
     frame = _read(bench, table="orders").where("id = 777")
     bench.report.add(Figure("one row by its key", best(frame.collect) * 1000, "ms"))
 

@@ -1,8 +1,8 @@
-"""From one CPU to two: the same job, in a process of its own that may use so many.
+"""Scaling from one CPU to two: the same job in a child process that is limited to so many CPUs.
 
-The child opens its own store, starts Spark with as many cores as it has CPUs, and prints how many
-rows a second a scan with an aggregate takes. The owner of the store shares these CPUs, as it would
-on a small machine.
+The child opens its own store, starts Spark with as many cores as it has CPUs, and prints the rows a
+second of a scan with an aggregate. The owner of the store shares these CPUs, as it would on a small
+machine.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ ROUNDS = 3
 
 
 def scaling(report: Report, schema: str, columns: str, rows: int) -> None:
-    """Rows/s on one and on two CPUs; the goal is for their ratio."""
+    """Measure rows/s on one and on two CPUs; the goal is their ratio."""
     known = sorted(os.sched_getaffinity(0))
     if len(known) < 2:
         report.absent.append("1 -> 2 CPUs: this machine has one")
@@ -51,7 +51,7 @@ def rate(schema: str, columns: str, rows: int, cores: int) -> float:
             load(connection, "orders", columns, rows)
 
             def grouped() -> object:
-                """A frame of its own each time: Spark keeps what one has exchanged before."""
+                """Use a new DataFrame each time: Spark reuses the exchanges of an old one."""
                 frame = frame_of(spark, path, table="orders")
                 return frame.groupBy("customer").agg({"total": "sum", "weight": "max"}).collect()
 
@@ -66,7 +66,7 @@ def frame_of(spark: SparkSession, directory: Path, **options: str) -> DataFrame:
 
 
 def best(action: Callable[[], object]) -> float:
-    """Seconds of the best of some rounds, after one to warm up."""
+    """Seconds of the best of several rounds, after one to warm up."""
     action()
     spent = []
     for _ in range(ROUNDS):

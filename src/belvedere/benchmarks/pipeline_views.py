@@ -1,4 +1,4 @@
-"""The pipeline's jobs about views: backfill, streaming maintenance, verify."""
+"""The pipeline's jobs on views: backfill, streaming maintenance, verify."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def _timed(action: Callable[[], object]) -> float:
 
 
 def follows(bench: Bench) -> None:
-    """Deferred views brought forward by Spark: the floor of a batch, and many changes at once."""
+    """Deferred views maintained by Spark: the latency of a one-change batch, and many changes."""
     _followed(bench, "count/sum", COUNTED, 100_000)
     bench.connection.execute("CREATE TABLE customers (id bigint PRIMARY KEY, region text)")
     load(bench.connection, "customers", "i, 'region ' || i % 20", 5003)

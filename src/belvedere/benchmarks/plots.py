@@ -1,7 +1,7 @@
-"""Curves of a benchmark, saved as PNG and SVG.
+"""Plots of a benchmark, saved as PNG and SVG.
 
-A Plot is data, so that it also goes into the JSON of a report; drawing needs matplotlib, which only
-a developer's environment has.
+A Plot is data, so that the JSON of a report has it too; drawing needs matplotlib, which only a
+development environment has.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ MARKED_MAX = 40
 TICKS_MAX = 8
 TICKS_MIN = 4
 INSIDE_MAX = 3
-"""A legend of more curves than that stands beside the diagram, where it hides nothing."""
+"""With more curves than that, the legend is outside the diagram, where it hides nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,25 +33,25 @@ class Plot:
     y: str
     curves: dict[str, list[tuple[float, float]]]
     logarithmic: bool = False
-    """The x axis counts in powers."""
+    """The x axis is logarithmic."""
     logarithmic_y: bool = False
     bars: tuple[str, ...] = ()
-    """What the x values 0, 1, 2 .. stand for, when they are no numbers: bars instead of lines."""
+    """Names of the x values 0, 1, 2 .. when they are categories: bars instead of lines."""
 
     @property
     def file_name(self) -> str:
-        """Of the title, without what stands in brackets."""
+        """Made from the title, without the part in parentheses."""
         return re.sub(r"[^a-z0-9]+", "_", self.title.partition(" (")[0].lower()).strip("_")
 
 
 def by_name(found: Sequence[float]) -> list[tuple[float, float]]:
-    """Values of a plot of bars, in their order."""
+    """Points of a bar plot, in the order of the values."""
     return [(float(place), value) for place, value in enumerate(found)]
 
 
 def powers(low: float, high: float) -> list[float]:
-    """Ticks of a logarithmic axis: powers of ten, with twice and five times them between where
-    there would be too few."""
+    """Ticks of a logarithmic axis: powers of ten, also their multiples by two and five if there
+    would be too few."""
     exponents = range(math.floor(math.log10(low)), math.ceil(math.log10(high)) + 1)
     for steps in ((1,), (1, 2, 5)):
         ticks = [step * 10.0**exponent for exponent in exponents for step in steps]
@@ -62,7 +62,7 @@ def powers(low: float, high: float) -> list[float]:
 
 
 def save(plots: Sequence[Plot], directory: Path) -> list[Path]:
-    """Draw every plot into `directory`, once for each format; the files made."""
+    """Draw every plot into `directory`, once for each format; return the files."""
     try:
         import matplotlib as mpl  # heavy
         from matplotlib.figure import Figure as Drawing  # heavy
@@ -114,7 +114,7 @@ def _draw_lines(axes: Any, plot: Plot) -> None:
 
 
 def _draw_bars(axes: Any, plot: Plot) -> None:
-    """Lying bars, so that names are read without turning the head; the first one on top."""
+    """Horizontal bars, so that names are horizontal too; the first one on top."""
     thick = 0.8 / len(plot.curves)
     for number, (name, points) in enumerate(plot.curves.items()):
         shift = (number - (len(plot.curves) - 1) / 2) * thick

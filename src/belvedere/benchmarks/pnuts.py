@@ -1,10 +1,10 @@
 """The experiments of the PNUTS paper on asynchronous views, at a size for two cores.
 
-Remote view tables are partitioned by the view's key (an index by default); local ones lie beside
-the base partition and are combined on read. Clients read by key and write in a given ratio at a
-given rate, all forms in turn, each judged by its better quarter. What a form needs that is not
-there is named under the table. The paper ran MySQL on disks behind three storage servers; its
-diagrams are lost, its text says how they lie.
+Remote view tables are partitioned by the view's key (an index by default); local ones are stored
+with the base partition and are combined on read. Clients read by key and write in a given ratio at
+a given rate, all forms in turn, each judged by its better quarter. Unsupported forms are listed
+under the table. The paper ran MySQL on disks behind three storage servers; its diagrams are lost,
+only their description in the text is left.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def _table(connection: Connection, rows: int) -> None:
 
 
 def _formed(connection: Connection, rows: int, statements: list[str]) -> str | None:
-    """The table with these views; what is refused, if anything."""
+    """Create the table with these views; return the reason if one is not supported."""
     _table(connection, rows)
     for statement in statements:
         reason = refused(connection, statement)
@@ -109,7 +109,7 @@ def _formed(connection: Connection, rows: int, statements: list[str]) -> str | N
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What clients do: reads for each write, operations a second, of a table of so many rows."""
+    """A client load: reads for each write and operations a second, on a table of `rows` rows."""
 
     rows: int
     reads: int
@@ -119,7 +119,7 @@ class Load:
 
 
 def _means(connections: Sequence[Connection], load_: Load) -> list[float]:
-    """Microseconds of an operation in each of the stores, in turn."""
+    """Mean microseconds of an operation in each store, measured in turn."""
     rngs = [random.Random(load_.seed) for _ in connections]
     sides = zip(connections, rngs, strict=True)
     return alternate(
@@ -128,7 +128,7 @@ def _means(connections: Sequence[Connection], load_: Load) -> list[float]:
 
 
 def _clients(connection: Connection, rng: random.Random, load_: Load) -> list[float]:
-    """Seconds of each operation of a mix at this rate."""
+    """Run the mix of operations at its rate; return the seconds of each."""
     works: list[Callable[[], object]] = []
     for number in range(max(int(OPERATIONS * load_.scale / ROUNDS), 25)):
         key = rng.randrange(load_.rows)
@@ -151,7 +151,7 @@ def _write(connection: Connection, key: int, value: int) -> None:
 
 
 def _mean_us(work: Callable[[], list[float]]) -> float:
-    """Microseconds of what this took, on average."""
+    """Mean microseconds of the operations of `work`."""
     taken = work()
     return sum(taken) / len(taken) * 1e6
 
@@ -162,7 +162,7 @@ def _mean_us(work: Callable[[], list[float]]) -> float:
 def _opened_forms(
     stack: ExitStack, directory: Path, rows: int, figure: str, report: Report
 ) -> dict[str, Connection]:
-    """A store for each form there is."""
+    """Open a store for each supported form."""
     found = {}
     for name, statements in FORMS.items():
         connection = stack.enter_context(opened(directory / name.replace(" ", "_")))
@@ -221,7 +221,7 @@ INDEXES = {
 
 
 def numbers(directory: Path, scale: float, seed: int, report: Report) -> None:
-    """None to three views of a kind."""
+    """Latency with none to three views of a kind."""
     rows = max(int(ROWS * scale), 200)
     curves: dict[str, list[tuple[float, float]]] = {}
     for kind, statement in INDEXES.items():
@@ -249,7 +249,7 @@ def numbers(directory: Path, scale: float, seed: int, report: Report) -> None:
 
 
 def staleness(directory: Path, scale: float, seed: int, report: Report) -> None:
-    """How long after a write its view row is there."""
+    """The time from a write until its view row is visible."""
     rows = max(int(ROWS * scale), 200)
     with opened(directory / "store") as connection:
         _table(connection, rows)
@@ -266,8 +266,8 @@ def staleness(directory: Path, scale: float, seed: int, report: Report) -> None:
 
 
 def spike(directory: Path, scale: float, seed: int, report: Report) -> None:
-    """Writes at a usual rate, a spike, and the usual rate again; once with maintenance as it
-    likes, once with clients first. The backlog grows in the spike and drains after it."""
+    """Writes at a usual rate, a spike, and the usual rate again; once with unbounded maintenance,
+    once with clients first. The backlog grows in the spike and drains after it."""
     rows, curves = max(int(ROWS * scale), 200), {}
     for name, share in SHARES.items():
         with opened(directory / name.replace(" ", "_")) as connection:
@@ -286,7 +286,7 @@ def spike(directory: Path, scale: float, seed: int, report: Report) -> None:
 def _spiked(
     connection: Connection, name: str, rows: int, seed: int, scale: float, report: Report
 ) -> list[tuple[float, float]]:
-    """The backlog by time."""
+    """Run the phases; return the backlog by time."""
     db, view = database(connection), view_of(connection, "r")
     start, points = time.perf_counter(), [(0.0, 0.0)]
 

@@ -1,8 +1,8 @@
 """Queries of the PNUTS paper: index plans, counts by group, partitions, equijoins.
 
 Table b has attributes a0 .. a4 with 250 .. 4,000 values, so that a group has 500 .. 31 of 125,000
-rows at scale 1. A count comes from an index scan, from a local aggregate combined over the base
-partitions, or from one row of an aggregate kept by group.
+rows at scale 1. A count is answered by an index scan, by a local aggregate combined over the base
+partitions, or by one row of an aggregate view by group.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def _table(connection: Connection, rows: int, partitions: int) -> None:
 
 
 def _each(connection: Connection, text: str, keys: list[int]) -> float:
-    """Milliseconds of one."""
+    """Milliseconds of one look-up."""
 
     def read() -> None:
         for key in keys:
@@ -57,7 +57,7 @@ def _keys(seed: int, values: int) -> list[int]:
 
 
 def index_plans(directory: Path, scale: float, seed: int, report: Report) -> None:
-    """All rows of a group with their payload: by a covering index, a thin one, and a scan."""
+    """All rows of a group with their payload: by a covering or non-covering index, by a scan."""
     rows = max(int(ROWS * scale), 1000)
     with opened(directory / "store") as connection:
         _table(connection, rows, 1)
@@ -108,7 +108,7 @@ def group_sizes(directory: Path, scale: float, seed: int, report: Report) -> Non
 def _plans(
     connection: Connection, column: str, keys: list[int], report: Report | None
 ) -> dict[str, float]:
-    """Milliseconds of a count in each form there is; what is refused goes to the report."""
+    """Milliseconds of a count in each supported form; the report lists the others."""
     found = {}
     connection.execute(f"CREATE INDEX i_{column} ON b ({column})")
     found["index scan"] = _each(connection, f"SELECT count(*) FROM b WHERE {column} = ?", keys)

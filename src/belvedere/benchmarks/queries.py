@@ -1,11 +1,11 @@
-"""TPC-H through `con.execute`, beside DuckDB on tables of its own, in one run.
+"""TPC-H through `con.execute`, compared with DuckDB on its own tables, in one run.
 
 `--rows` are lines of orders: 6,000,000 is scale factor 1, 600,000 is 0.1. Both sides load the same
-Parquet files. Every query runs a first time (none of it cached, on either side) and its rows are
-compared with DuckDB's; then it is repeated while another thread commits 500 times a second to
-`orders`, in a column that no query reads, so that the answers stay comparable.
+Parquet files. Every query runs a first time (uncached on both sides) and its rows are compared with
+DuckDB's; then it is repeated while another thread commits 500 times a second to `orders`, in a
+column that no query reads, so that the answers stay comparable.
 
-A query that fails or differs is a figure of its own that misses its goal: the others are measured.
+A query that fails or differs becomes a figure that misses its goal; the others are still measured.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ from belvedere.interfaces.exceptions import Error
 REPEATS = 3
 COMMITS_A_SECOND = 500
 FILE_ROWS = 1_000_000
-"""A COPY is one transaction, whose changes are all in memory: larger tables are several files."""
+"""A COPY is one transaction with all its changes in memory: larger tables are several files."""
 
 DIGITS = 9
-"""Floats agree when they agree to so many digits; everything else must be equal."""
+"""Floats must agree to so many digits; all other values must be equal."""
 
 Rows = list[tuple[Any, ...]]
 
 
 @dataclass(frozen=True, slots=True)
 class Systems:
-    """Both with the same data."""
+    """Belvedere and DuckDB with the same data."""
 
     path: Path
     belvedere: Connection
@@ -93,7 +93,7 @@ def run(rows: int, seed: int) -> Report:
 def opened(
     directory: Path, rows: int, seed: int, report: Report | None = None
 ) -> Iterator[Systems]:
-    """Both systems, loaded from the same files."""
+    """Open both systems, loaded from the same files."""
     size = sizes(rows)
     files, path = _write(directory, size, seed), directory / "belvedere"
     with (
@@ -124,7 +124,7 @@ def _load(connection: Connection, files: dict[str, list[Path]]) -> None:
 
 
 def _load_duckdb(connection: duckdb.DuckDBPyConnection, files: dict[str, list[Path]]) -> None:
-    """Without foreign keys: DuckDB would only load slower, and answer the same."""
+    """Load without foreign keys: with them DuckDB only loads more slowly."""
     for table, parts in files.items():
         names = [str(file) for file in parts]
         connection.execute(f"CREATE TABLE {table} AS SELECT * FROM read_parquet({names})")
@@ -134,14 +134,14 @@ def _load_duckdb(connection: duckdb.DuckDBPyConnection, files: dict[str, list[Pa
 
 
 def _warm_up(systems: Systems) -> None:
-    """What a process does once, importing and opening engines, is no query's time."""
+    """Import and open the engines, which a process does once, before any query is timed."""
     large = "SELECT sum(n) FROM generate_series(1, 100000) AS g (n)"
     systems.belvedere.execute(large).fetchall()
     systems.duckdb.execute(large).fetchall()
 
 
 def _first(report: Report, systems: Systems, number: int, done: Callable[[], object]) -> bool:
-    """Run a query once on both sides; whether it gave what DuckDB gives."""
+    """Run a query once on both sides; return whether the rows are equal."""
     answers: list[Rows] = []
     theirs = _timed(lambda: answers.append(systems.theirs(number)))
     try:
@@ -169,7 +169,7 @@ def _repeated(report: Report, systems: Systems, number: int) -> None:
 
 
 def _scan(report: Report, systems: Systems) -> None:
-    """Every line, with all its columns, to Arrow."""
+    """Measure a scan of all columns of `lineitem` to Arrow."""
     lines = systems.belvedere.execute("SELECT count(*) FROM lineitem").fetchall()[0][0]
     query = "SELECT * FROM lineitem"
     (seconds,) = alternate(
@@ -180,7 +180,7 @@ def _scan(report: Report, systems: Systems) -> None:
 
 @contextmanager
 def committing(systems: Systems) -> Iterator[Callable[[], float]]:
-    """Commit to `orders` from another thread meanwhile; gives what tells the rate reached."""
+    """Commit to `orders` from another thread; yields a function that returns the rate so far."""
     keys = [row[0] for row in systems.duckdb.execute("SELECT o_orderkey FROM orders").fetchall()]
     ended, done, failed = threading.Event(), [0], list[Error]()
     writer = systems.connect()
@@ -204,7 +204,7 @@ def _commit_until(
     done: list[int],
     failed: list[Error],
 ) -> None:
-    """One commit at each due time; a thread that is late does not try to catch up in a burst."""
+    """Commit once at each due time; after a delay, do not catch up in a burst."""
     due = time.perf_counter()
     try:
         while not ended.wait(max(due - time.perf_counter(), 0)):
@@ -230,7 +230,7 @@ def _count(name: str, value: int, wanted: int = len(schema.QUERIES)) -> Figure:
 
 
 def difference(ours: Rows, theirs: Rows, *, ordered: bool) -> str | None:
-    """The first difference of two answers, as bags unless `ordered`; None when equal.
+    """The first difference of two results, as bags unless `ordered`; None when equal.
 
     DuckDB's char does not pad, and its average and quotient of decimals are floats: blanks at the
     end do not count, and a column that is a float on either side is compared as one.
@@ -255,7 +255,7 @@ def _float_columns(rows: Rows) -> list[bool]:
 
 
 def _sort_key(floats: Sequence[bool]) -> Callable[[tuple[Any, ...]], tuple[Any, ...]]:
-    """Exact columns first, so that the last digits of a float do not decide the order."""
+    """Sort by exact columns first, so that the last digits of a float do not decide the order."""
     places = sorted(range(len(floats)), key=lambda place: floats[place])
 
     def key(row: tuple[Any, ...]) -> tuple[Any, ...]:

@@ -1,8 +1,8 @@
-"""What a benchmark measured, as a table and as JSON, with the hardware, the seed and the commit.
+"""Benchmark reports: figures as a table and as JSON, with the hardware, the seed and the commit.
 
-A figure stands beside the baseline it was measured with in the same run; `goal` says what the ratio
-(or, without a baseline, the value) should be. Rounds of both sides alternate, and each side is
-judged by its better quarter, so that a noisy neighbour hurts both alike.
+A figure has the baseline that was measured in the same run; `goal` bounds the ratio (or, without a
+baseline, the value). Rounds of both sides alternate, and each side is judged by its better quarter,
+so that other load on the machine affects both alike.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ from belvedere.benchmarks import plots
 from belvedere.benchmarks.plots import Plot
 
 NAME_WIDTH = 28
-"""What is measured takes so many columns at least, also on a narrow terminal."""
+"""Minimum width of the name column, also on a narrow terminal."""
 
 WIDE = 120
-"""From so many columns on there is room for the baseline and for what papers report."""
+"""Terminals at least this wide show the baseline and the published figures."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,7 @@ class Figure:
     goal: str = ""
     baseline: float | None = None
     published: str = ""
-    """What the paper reports for the same experiment, on its own hardware."""
+    """The result of the same experiment in its paper, on other hardware."""
 
     @property
     def ratio(self) -> float | None:
@@ -64,7 +64,7 @@ class Report:
     figures: list[Figure] = field(default_factory=list)
     plots: list[Plot] = field(default_factory=list)
     absent: list[str] = field(default_factory=list)
-    """What could not be measured, each with the reason."""
+    """Measurements that were not possible, each with the reason."""
 
     def add(self, figure: Figure) -> None:
         self.figures.append(figure)
@@ -100,7 +100,7 @@ class Report:
 
 
 def alternate(rounds: int, *sides: Callable[[], float]) -> list[float]:
-    """Run the sides in turn, `rounds` times; the better quarter of what each returned."""
+    """Run the sides in turn, `rounds` times; return the better quarter of each side's results."""
     taken: list[list[float]] = [[] for _ in sides]
     for _ in range(rounds):
         for side, times in zip(sides, taken, strict=True):
@@ -109,12 +109,12 @@ def alternate(rounds: int, *sides: Callable[[], float]) -> list[float]:
 
 
 def better_quarter(times: Sequence[float]) -> float:
-    """What a quarter of the times are as good as."""
+    """The first quartile of the times."""
     return sorted(times)[len(times) // 4]
 
 
 def microseconds_each(count: int, work: Callable[[], object]) -> float:
-    """Run `work`, which does `count` things; microseconds for one."""
+    """Run `work`, which does `count` operations; return the microseconds of one."""
     start = time.perf_counter()
     work()
     return (time.perf_counter() - start) / count * 1e6
@@ -125,7 +125,7 @@ def hardware() -> str:
 
 
 def commit() -> str:
-    """The commit of the checkout this runs from, or the installed version's absence of one."""
+    """The commit of the checkout this runs from; 'installed package' outside of one."""
     here = Path(__file__).resolve().parent
     command = ["git", "-C", str(here), "rev-parse", "--short", "HEAD"]
     try:
@@ -136,7 +136,7 @@ def commit() -> str:
 
 
 def _cells(figure: Figure, wide: bool) -> list[str]:
-    """A row of the table. Where it is narrow, what a paper says is below the name."""
+    """A row of the table. In a narrow table the published figure is below the name."""
     name = figure.name
     if figure.published and not wide:
         name += f"\npublished: {figure.published}"

@@ -1,7 +1,7 @@
-"""The store benchmark: what transactions, snapshots, log and recovery cost above the raw engine.
+"""The store benchmark: the overhead of transactions, snapshots, log and recovery over rocksdict.
 
-Raw rocksdict runs in the same process, on the same files' engine, with keys and values of the same
-sizes. Rows are 100 bytes: a bigint key, three numbers, and text.
+Raw rocksdict runs in the same process, on the same engine, with keys and values of the same sizes.
+Rows are 100 bytes: a bigint key, three numbers, and text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ OFF = Config(durability=Durability.OFF)
 
 
 def run(rows_count: int, seed: int, *, big: bool = True) -> Report:
-    """All figures; `big` includes the open after a kill with ten times the rows."""
+    """Measure all figures; with `big` also the open after a kill, with ten times the rows."""
     report = Report("store", seed)
     with tempfile.TemporaryDirectory(prefix="belvedere-bench-") as name, Progress() as progress:
         steps: list[Callable[[Path, int, int, Report], None]] = [
@@ -131,7 +131,7 @@ def _point_reads(db: Database, table: CompiledTable, numbers: list[int]) -> None
 
 
 def _raw_updates(engine: object, table: CompiledTable, numbers: list[int]) -> None:
-    """A get and a batch of two keys: the row, and a record as long as ours."""
+    """A get and a batch of two keys: the row, and a record as long as a log record."""
     encode = table.key.encode1
     for place, number in enumerate(numbers):
         key = encode(number)

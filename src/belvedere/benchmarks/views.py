@@ -1,12 +1,12 @@
-"""What views cost and give, durability off, in one run.
+"""Costs and benefits of views, durability off, in one run.
 
-At scale 1: (a) a write with 0 to 16 immediate views, and beside deferred ones; (b) changes a second
-that deferred maintenance takes in; (c) how long after its commit a write is visible; (d) backfill;
+At scale 1: (a) a write with 0 to 16 immediate views, and with deferred ones; (b) changes a second
+that deferred maintenance applies; (c) the time from a commit until it is visible; (d) backfill;
 (e) the matrix of five views, three sizes and three shares of changed rows, against full recompute
 here and REFRESH in PostgreSQL; (f) 1 to 300 deferred views of one table.
 
 `--scale 0.01` does the same with a hundredth of the rows and changes: shape, not speed. `--part a`
-runs that part alone.
+runs only that part.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ STEPS: dict[str, Step] = {
 
 
 def run(scale: float, seed: int, parts: Sequence[str] = ()) -> Report:
-    """All parts, or those of these letters."""
+    """Run all parts, or those with these letters."""
     wanted = {name: step for name, step in STEPS.items() if not parts or name[0] in parts}
     return run_steps("views", wanted, scale, seed)
 
 
 def run_steps(workload: str, steps: Mapping[str, Step], scale: float, seed: int) -> Report:
-    """Every step in a directory of its own, one after the other."""
+    """Run the steps one after the other, each in a new directory."""
     report = Report(f"{workload}, scale {scale:g}", seed)
     with Progress() as progress:
         task = progress.add_task(workload, total=len(steps))

@@ -1,4 +1,4 @@
-"""Deferred maintenance: changes a second, lag, backfill, and many views of one table."""
+"""Benchmarks of deferred maintenance: changes a second, lag, backfill, many views of one table."""
 
 from __future__ import annotations
 
@@ -59,8 +59,8 @@ def _tables(connection: Connection, rows: int) -> None:
 
 
 def throughput(directory: Path, scale: float, seed: int, report: Report) -> None:
-    """Changes that wait in the log, taken in by one REFRESH: by Python, in one thread; and, beside
-    the goal, by sums in DuckDB. Nothing is refilled here, though every row changes."""
+    """Apply the pending changes of the log by one REFRESH: in Python, in one thread; and, without a
+    goal, by sums in DuckDB. The view is not recomputed here, though every row changes."""
     rows = max(int(ROWS * scale), GROUPS)
     views = {"count/sum": (COUNTED, 200_000), "join + aggregate": (JOINED, 50_000)}
     for name, (query, wanted) in views.items():
@@ -83,7 +83,7 @@ def throughput(directory: Path, scale: float, seed: int, report: Report) -> None
 
 
 def _change_all(connection: Connection, rows: int) -> None:
-    """Every row once, in transactions of some rows."""
+    """Update every row once, in transactions of TRANSACTION_ROWS rows."""
     for span in spans(rows, TRANSACTION_ROWS):
         connection.execute("UPDATE t SET v = v + 1 WHERE id BETWEEN ? AND ?", span)
 
@@ -92,7 +92,7 @@ def _change_all(connection: Connection, rows: int) -> None:
 
 
 def freshness(directory: Path, scale: float, seed: int, report: Report) -> None:
-    """From a commit until the view's watermark is past it, seen by another thread."""
+    """The time from a commit until another thread sees the view's watermark reach it."""
     rows = max(int(ROWS * scale), GROUPS)
     writes = max(int(RATE * SECONDS * min(10 * scale, 1)), 200)
     with opened(directory / "store") as connection:
@@ -108,7 +108,7 @@ def freshness(directory: Path, scale: float, seed: int, report: Report) -> None:
 def commit_to_visible(
     connection: Connection, name: str, keys: list[int], rate: float = RATE
 ) -> list[float]:
-    """Update rows of `t` at this rate; seconds from each commit until the view shows it."""
+    """Update rows of `t` at this rate; seconds from each commit until the view has it."""
     db, view = database(connection), view_of(connection, name)
     committed: list[tuple[int, float]] = []
     seen: list[tuple[int, float]] = []
@@ -138,7 +138,7 @@ def commit_to_visible(
 
 
 def lags(committed: list[tuple[int, float]], seen: list[tuple[int, float]]) -> list[float]:
-    """For every (position, time) of a commit, how much later a watermark at or past it was seen."""
+    """For every (position, time) of a commit, the delay until a watermark reached it."""
     found, at = [], 0
     for position, moment in committed:
         while seen[at][0] < position:
@@ -168,7 +168,7 @@ def backfill(directory: Path, scale: float, seed: int, report: Report) -> None:
 
 
 def many_views(directory: Path, scale: float, seed: int, report: Report) -> None:
-    """Saturated writes beside n deferred views; how far behind these are then, and their size."""
+    """Saturated writes with n deferred views; the lag of the views afterwards, and their size."""
     rows = max(int(ROWS * scale), GROUPS)
     writes = max(int(WRITES * min(scale * 10, 1)), 100)
     keys = uniform(random.Random(seed), rows, writes)
@@ -202,7 +202,7 @@ def many_views(directory: Path, scale: float, seed: int, report: Report) -> None
 
 
 def _make_views(connection: Connection, count: int) -> None:
-    """So many deferred views of one table, no two of which add up the same."""
+    """Create `count` deferred views of one table, each with another sum."""
     wanted = [
         NewView(
             f"v{number}",

@@ -1,10 +1,10 @@
 """The refresh matrix of pg_trickle: five views, three sizes, three shares of changed rows.
 
-A third of the changed rows is updated, a third deleted, a third new. Incremental is REFRESH of a
-deferred view; full is what CREATE MATERIALIZED VIEW takes for the same query at the same moment;
-PostgreSQL gets the same statements and runs REFRESH, in the same run, where it is installed.
-The cost of one change is also given in units of a raw get of the engine at that size, for as many
-changes at every size, so that what a statement costs once does not hide how it grows.
+A third of the changed rows is updated, a third deleted, a third inserted. Incremental is REFRESH of
+a deferred view; full is CREATE MATERIALIZED VIEW of the same query on the same rows; PostgreSQL
+gets the same statements and runs REFRESH, in the same run, where it is installed.
+The cost of one change is also given in units of a raw get of the engine at that size, for the same
+number of changes at every size, so that the fixed cost of a statement does not hide the growth.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ EQUAL_CHANGES = 3_000
 """Changes of a cycle that compares sizes, at scale 1."""
 
 EQUAL_CYCLES = 4
-"""So many such cycles; what a view takes is judged by its better quarter."""
+"""The number of such cycles; each view is judged by its better quarter."""
 
 VIEWS = {
     "scan": "SELECT id, g, v FROM t",
@@ -72,7 +72,7 @@ PUBLISHED = {
 
 @dataclass(slots=True)
 class Window:
-    """The ids that are there: rows go at the low end and come at the high one."""
+    """The existing ids: rows are deleted at the low end and inserted at the high end."""
 
     low: int
     high: int
@@ -82,7 +82,7 @@ class Window:
         return max(int((self.high - self.low) * share / 3), 1)
 
     def change(self, third: int, execute: Callable[[str, tuple[int, ...]], object]) -> None:
-        """Delete, update and insert so many rows each."""
+        """Delete, update and insert `third` rows each."""
         for first, last in spans(third, TRANSACTION_ROWS):
             deleted = (self.low + first, self.low + last)
             execute("DELETE FROM t WHERE id BETWEEN ? AND ?", deleted)
@@ -116,7 +116,7 @@ def matrix(directory: Path, scale: float, seed: int, report: Report) -> None:
 
 
 def _set_up(connection: Connection, server: Any, rows: int) -> str | None:
-    """Tables and views on both sides; what is not supported, if anything."""
+    """Create tables and views on both sides; return the reason if one is not supported."""
     for side in (connection, server):
         if side is not None:
             for statement in (
@@ -128,7 +128,7 @@ def _set_up(connection: Connection, server: Any, rows: int) -> str | None:
                 side.execute(statement)
     load(connection, "t", f"i, i % {PARENTS}, i", rows)
     for number, (name, query) in enumerate(VIEWS.items()):
-        # An interval of its own makes each a group of its own: REFRESH of one leaves the others.
+        # Different intervals put the views in different groups: REFRESH of one leaves the others.
         reason = refused(
             connection,
             f"CREATE MATERIALIZED VIEW {_named(name)} WITH (maintenance = 'deferred',"
@@ -153,7 +153,7 @@ def _cost(
     seed: int,
     costs: dict[str, list[tuple[float, float]]],
 ) -> None:
-    """What one of the same number of changes costs at this size, in raw gets."""
+    """Measure the cost of one of `equal` changes at this size, in raw gets."""
     rows, get_us = window.high, _raw_get(connection, window, seed)
 
     def changed() -> float:
@@ -189,7 +189,7 @@ def _cycles(
 def _one(
     connection: Connection, server: Any, name: str, rows: int, share: float, report: Report
 ) -> None:
-    """Time one view's refresh, its recompute, and PostgreSQL's."""
+    """Time the refresh of one view, its full recompute, and PostgreSQL's refresh."""
     refresh = f"REFRESH MATERIALIZED VIEW {_named(name)}"
     taken = seconds(partial(connection.execute, refresh))
     full = seconds(partial(create, connection, "recomputed", VIEWS[name]))
@@ -206,7 +206,7 @@ def _one(
 
 
 def _flatness(report: Report, costs: dict[str, list[tuple[float, float]]]) -> None:
-    """How the cost of a change, in raw gets, grows from the smallest size to the largest."""
+    """Report how the cost of a change, in raw gets, grows from the smallest size to the largest."""
     for name, points in costs.items():
         (rows, small), *_, (more, large) = points
         title = f"(e) cost of a change, {name}, {more:.0f} rows against {rows:.0f}"
@@ -216,7 +216,7 @@ def _flatness(report: Report, costs: dict[str, list[tuple[float, float]]]) -> No
 
 
 def _raw_get(connection: Connection, window: Window, seed: int) -> float:
-    """Microseconds of one get of the engine, of keys that are there."""
+    """Microseconds of one get of the engine, of existing keys."""
     db, rng = database(connection), random.Random(seed)
     encode, get = db.table("t").key.encode1, db.store.get
     keys = [encode(rng.randrange(window.low, window.high)) for _ in range(GETS)]

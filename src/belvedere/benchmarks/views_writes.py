@@ -1,9 +1,9 @@
-"""What a write costs beside views: k immediate ones, a join, and deferred ones.
+"""The cost of a write with views: k immediate ones, a join, and deferred ones.
 
-Writes are single-row UPDATE statements through a connection. Every number of views has a table of
-its own in one store, with the same rows; rounds of all tables alternate. A deferred view is
-compared between two stores, so that its worker is at work in one of them only; a round ends when
-the view has caught up.
+Writes are single-row UPDATE statements through a connection. Each number of views has its own table
+in one store, with the same rows; rounds of all tables alternate. A deferred view is compared
+between two stores, so that its worker runs in one of them only; a round ends when the view has
+caught up.
 """
 
 from __future__ import annotations
@@ -74,7 +74,7 @@ def _table(connection: Connection, name: str, rows: int) -> None:
 
 
 def _counted(table: str, number: int) -> str:
-    """Another view for every number: they group alike and sum differently."""
+    """A different view for every number: the same groups, another sum."""
     return f"SELECT g, count(*) AS n, sum(v + {number}) AS total FROM {table} GROUP BY g"
 
 
@@ -104,7 +104,7 @@ def _writes(scale: float) -> int:
 
 
 def _updates(connection: Connection, table: str, keys: list[int]) -> float:
-    """Microseconds for one."""
+    """Microseconds of one update."""
     text, execute = f"UPDATE {table} SET v = v + 1 WHERE id = ?", connection.execute
 
     def update() -> None:
@@ -146,7 +146,7 @@ def _updates_of_t(connection: Connection, keys: list[int]) -> float:
 
 
 def _paced_updates(connection: Connection, keys: list[int]) -> float:
-    """Microseconds for one, the mean at the fixed rate."""
+    """Mean microseconds of one update at the fixed rate."""
     taken = paced(RATE, _works(connection, keys))
     return sum(taken) / len(taken) * 1e6
 

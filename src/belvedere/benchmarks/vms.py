@@ -1,10 +1,10 @@
 """The experiments of VMS (views maintained from the log of HBase), at a size for two cores.
 
 A base table t (id, c1, c2) with the aggregation key c1 and the value c2; the join has its right
-table's key in c1. Clients insert, update and delete, a third each; deferred views follow by the
-log. What is compared runs in turn, part by part, and is judged by its better quarter. The paper ran
-40 clients and 10 to 50 view managers on 40 machines: shapes compare, rates do not. The numbers of
-its diagrams are lost; what is published below is what its text says.
+table's key in c1. Clients insert, update and delete, a third each; deferred views are maintained
+from the log. The compared stores run in turn, part by part, judged by their better quarter. The
+paper ran 40 clients and 10 to 50 view managers on 40 machines: shapes compare, rates do not. The
+numbers of its diagrams are lost; the published figures below are those of its text.
 """
 
 from __future__ import annotations
@@ -82,7 +82,7 @@ def _sizes(scale: float) -> tuple[int, int]:
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A store with views, and what its clients do."""
+    """A store with views, and the statements of its clients."""
 
     connection: Connection
     statements: list[Statement]
@@ -90,7 +90,7 @@ class Side:
 
 
 def _run(side: Side, part: int) -> tuple[float, float]:
-    """Seconds of an operation in this part: of the clients, and until every view had all."""
+    """Seconds of an operation in this part: of the clients, and until every view has caught up."""
     statements = side.statements[part::PARTS]
     written = seconds(partial(run_all, side.connection, statements))
     behind = seconds(partial(follow, side.connection, *side.views))
@@ -98,7 +98,7 @@ def _run(side: Side, part: int) -> tuple[float, float]:
 
 
 def _rates(*sides: Side) -> list[tuple[float, float]]:
-    """Operations a second of each: of the clients, and until every view had all of them."""
+    """Operations a second of each: of the clients, and until every view has caught up."""
     taken: list[list[tuple[float, float]]] = [[] for _ in sides]
     for part in range(PARTS):
         for side, times in zip(sides, taken, strict=True):
@@ -148,7 +148,7 @@ def view_types(directory: Path, scale: float, seed: int, report: Report) -> None
 def _view_type(
     directory: Path, query: str, scale: float, seed: int
 ) -> tuple[float, float, float, float]:
-    """Writes a second without the view and beside it, and until it had them; maintenance alone."""
+    """Writes a second without and with the view, and with catch-up; changes a second when idle."""
     rows, count = _sizes(scale)
     statements = mixed(random.Random(seed), "t", rows, count, KEYS)
     with opened(directory / "none") as plain, opened(directory / "view") as connection:
@@ -166,7 +166,7 @@ def _view_type(
 def _maintenance_alone(
     connection: Connection, query: str, rows: int, count: int, seed: int
 ) -> float:
-    """Updates a second that the view takes in when nobody writes."""
+    """Updates a second that maintenance applies while no client writes."""
     connection.execute("DROP MATERIALIZED VIEW v")
     create(connection, "v", query, **ON_DEMAND)
     rng, text = random.Random(seed), "UPDATE t SET g = ?, v = ? WHERE id = ?"
@@ -232,7 +232,7 @@ def number_of_views(directory: Path, scale: float, seed: int, report: Report) ->
 
 
 def reading(directory: Path, scale: float, seed: int, report: Report) -> None:
-    """The newest counts, by the client from all rows, by a query, and from the view."""
+    """Read the newest counts: by the client from all rows, by a query, and from the view."""
     curves: dict[str, list[tuple[float, float]]] = {}
     ways = {
         "client scan": ("every row, counted by the client", "grows with the table, the slowest"),

@@ -1,10 +1,9 @@
-"""The experiments of VMS with Spark as the view managers: executors come in ones, twos and fours.
+"""The experiments of VMS with Spark as the view managers, on one, two and four executors.
 
-As `vms`, but views are brought forward by the job on Spark, on `local-cluster[n,1,1024]`: n
-executors of one core, each a process. A backlog of changes is written first, and the time is taken
-from when the job begins until the view has all of it. One experiment kills an executor in the
-middle of a run and follows how long batches take. Two cores cannot show more than the step from
-one to two.
+As `vms`, but a Spark job maintains the views, on `local-cluster[n,1,1024]`: n executors of one
+core, each a process. A backlog of changes is written first, and the time is measured from the start
+of the job until the view has all of it. One experiment kills an executor in the middle of a run and
+records how long batches take. Two cores cannot show more than the step from one to two.
 """
 
 from __future__ import annotations
@@ -105,7 +104,7 @@ def run(scale: float, seed: int) -> Report:
 
 @contextmanager
 def executors(count: int) -> Iterator[SparkSession]:
-    """A cluster of `count` executors on this machine, all of them there."""
+    """A cluster of `count` running executors on this machine."""
     from belvedere.pipeline.session import session, settings_for  # heavy
 
     settings = {**settings_for(count), "spark.executor.memory": "1g"}
@@ -151,7 +150,7 @@ def keys(
     report: Report,
     curves: Curves,
 ) -> None:
-    """Updates of uniform and of skewed keys: a batch takes the net change of each row."""
+    """Updates of uniform and of skewed keys: a batch applies the net change of each row."""
     rows, operations = _sizes(scale)
     text = "UPDATE t SET v = v + 1 WHERE id = ?"
     for name, draw in (("uniform", uniform), ("zipf", zipfian)):
@@ -177,7 +176,7 @@ def _rate(
     query: str,
     tasks: int,
 ) -> float:
-    """Changes a second that the job takes in, when all of them wait for it."""
+    """Changes a second that the job applies, when all of them are pending at its start."""
     with _followed(spark, path, rows, query, tasks) as (connection, job, _):
         run_all(connection, statements)
         return len(statements) / seconds(job.step)
@@ -187,7 +186,7 @@ def _rate(
 def _followed(
     spark: SparkSession, path: Path, rows: int, query: str, tasks: int
 ) -> Iterator[tuple[Connection, Maintainer, list[Applied]]]:
-    """A store with a view that the job holds and has followed once, so that it is warm."""
+    """A store with a view that the job has claimed and maintained once, to warm up."""
     from belvedere.pipeline.maintainer import Maintainer  # heavy
 
     with opened(path) as connection:
@@ -221,7 +220,7 @@ def crash(
     report: Report,
     curves: Curves,
 ) -> None:
-    """An executor is killed in the middle: how long batches take before, then, and afterwards."""
+    """Kill an executor in the middle of a run; measure batches before, during and after."""
     rows, _ = _sizes(scale)
     before = KILL_AFTER_S * min(scale, 1.0)
     followed = _followed(spark, directory / "crash", rows, VIEWS["sum"][0], count)
@@ -244,7 +243,7 @@ def crash(
 
 @contextmanager
 def _every_executor() -> Iterator[None]:
-    """Small batches too are for all of them, so that the one that is killed had work to do."""
+    """Distribute small batches to all executors too, so that the killed one has work to do."""
     from belvedere.pipeline import maintainer  # heavy
 
     usual, maintainer.SMALL_CHANGES = maintainer.SMALL_CHANGES, 0
@@ -261,7 +260,7 @@ def _write(path: str, drawn: Sequence[int]) -> None:
 
 
 def _stepped(job: Maintainer, writing: Together, began: float) -> list[tuple[float, float]]:
-    """Steps until all is written and followed: when each began, and how long it took."""
+    """Run steps until all writes are maintained; return the start and duration of each."""
     taken = []
     while True:
         over = not writing.running

@@ -1,4 +1,4 @@
-"""What the benchmarks of views share: stores, keys, mixes of changes, paced writers, percentiles.
+"""Shared parts of the view benchmarks: stores, keys, mixes of changes, paced writers, percentiles.
 
 Every random choice comes from a `random.Random` that is passed in, so that a seed repeats a run.
 """
@@ -20,7 +20,7 @@ from belvedere.interfaces.dbapi import Connection, connect
 from belvedere.interfaces.exceptions import NotSupportedError, ProgrammingError
 
 BULK_ROWS = 5_000
-"""Rows of one loading statement: a transaction's record stays small."""
+"""Rows of one loading statement, so that a transaction's log record stays small."""
 
 FOLLOW_SECONDS_MAX = 600.0
 UNSUPPORTED, UNKNOWN_SETTING = "0A000", "42704"
@@ -28,13 +28,13 @@ UNSUPPORTED, UNKNOWN_SETTING = "0A000", "42704"
 
 @contextmanager
 def opened(path: Path) -> Iterator[Connection]:
-    """A store without syncs; every statement is a transaction."""
+    """A connection to a store without syncs; every statement is a transaction."""
     with connect(str(path), durability="off", autocommit=True) as connection:
         yield connection
 
 
 def database(connection: Connection) -> Database:
-    """The open store behind a connection: for watermarks and sizes."""
+    """The database of a connection, for watermarks and sizes."""
     host = connection.session.host
     assert isinstance(host, Database)
     return host
@@ -47,7 +47,7 @@ def spans(count: int, size: int = BULK_ROWS) -> Iterator[tuple[int, int]]:
 
 
 def load(connection: Connection, table: str, columns: str, count: int) -> None:
-    """Rows made by expressions over `i`, which counts from 0."""
+    """Insert rows computed by expressions over `i`, which counts from 0."""
     for first, last in spans(count):
         connection.execute(
             f"INSERT INTO {table} SELECT {columns} FROM generate_series({first}, {last}) AS s (i)"
@@ -76,7 +76,7 @@ def mixed(
     rng: random.Random, table: str, rows: int, count: int, groups: int, keys: Sequence[int] = ()
 ) -> list[Statement]:
     """Inserts, updates and deletes, a third each, of a table (id, g, v) with ids below `rows`;
-    updated are the rows of `keys`, or any. Each row is deleted once at most, in any order."""
+    updates are of the rows of `keys`, or of any. Each row is deleted at most once, in any order."""
     doomed = iter(rng.sample(range(rows), min(count, rows)))
     made = []
     for number in range(count):
@@ -114,8 +114,8 @@ def percentile(values: Sequence[float], share: float) -> float:
 
 
 def paced(rate: float, works: Sequence[Callable[[], object]]) -> list[float]:
-    """Do the works at their due times, `rate` a second; how many seconds each took. One that comes
-    late is not waited for twice: what it pushes back starts at once."""
+    """Call the works at their due times, `rate` a second; return the seconds of each. Overdue calls
+    start at once, without another wait."""
     taken, due = [], time.perf_counter()
     for work in works:
         due += 1 / rate
@@ -140,7 +140,7 @@ class Together:
     def _run(self, function: Callable[[], object]) -> None:
         try:
             function()
-        except Exception as error:  # noqa: BLE001 (raised again by whoever joins)
+        except Exception as error:  # noqa: BLE001 (raised again by `join`)
             self._failed.append(error)
 
     @property
@@ -162,7 +162,7 @@ def view_of(connection: Connection, name: str) -> View:
 
 
 def follow(connection: Connection, *names: str) -> None:
-    """Wait until the worker has brought these views to what is published now."""
+    """Wait until the worker has brought these views to the newest position."""
     db = database(connection)
     goal, end = db.position, time.monotonic() + FOLLOW_SECONDS_MAX
     for name in names:
@@ -173,7 +173,7 @@ def follow(connection: Connection, *names: str) -> None:
 
 
 def refused(connection: Connection, statement: str) -> str | None:
-    """Run a statement; what it says when it is not supported, so that a report can tell."""
+    """Run a statement; return the reason if it is not supported, for the report."""
     try:
         connection.execute(statement)
     except (NotSupportedError, ProgrammingError) as error:
@@ -184,11 +184,11 @@ def refused(connection: Connection, statement: str) -> str | None:
 
 
 def create(connection: Connection, name: str, query: str, **options: str) -> None:
-    """A materialized view with these options."""
+    """Create a materialized view with these options."""
     listed = ", ".join(f"{option} = '{value}'" for option, value in options.items())
     settings = f" WITH ({listed})" if listed else ""
     connection.execute(f"CREATE MATERIALIZED VIEW {name}{settings} AS {query}")
 
 
 ON_DEMAND = {"maintenance": "deferred", "refresh_every": "3600 s"}
-"""A deferred view that moves by REFRESH, for all that a benchmark sees."""
+"""Options of a deferred view that only REFRESH maintains during a benchmark."""

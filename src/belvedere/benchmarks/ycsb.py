@@ -1,4 +1,4 @@
-"""YCSB through `con.execute`, beside the same operations on raw rocksdict and on sqlite3.
+"""YCSB through `con.execute`, compared with the same operations on raw rocksdict and on sqlite3.
 
 One table of a key and ten fields of 100 bytes, durability off, one thread. Single operations first
 (the goals are ratios of those), then the mixes A to F and the mix of the DQE paper (60 % reads, 20
@@ -61,7 +61,7 @@ MIXES = (
 
 
 class System(Protocol):
-    """What is measured: each method does one operation and fetches what it gives."""
+    """A measured system: each method runs one operation and fetches its result."""
 
     def insert(self, key: str, fields: tuple[str, ...]) -> object: ...
 
@@ -208,7 +208,7 @@ def _modify(system: System, key: str, value: str) -> None:
 
 
 class _BySql:
-    """What a system does with statements, which are the same for each that speaks SQL."""
+    """The operations as SQL statements, the same for every SQL system."""
 
     _connection: Connection | sqlite3.Connection
     _execute: Callable[..., Any]
@@ -238,7 +238,7 @@ class Belvedere(_BySql):
 
 
 class Raw:
-    """The same on rocksdict, set as a store is: values of the same length, each write logged."""
+    """Rocksdict with the options of a store: values of the same length, each write also logged."""
 
     def __init__(self, path: Path) -> None:
         options = store_options(create=True, salvage=False)

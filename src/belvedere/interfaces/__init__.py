@@ -1,1 +1,1 @@
-"""The doors: DB-API, command line, shell."""
+"""The doors: DB-API, command line, shell, and the socket by which other processes reach a store."""

@@ -1,4 +1,4 @@
-"""Results as Arrow tables and data frames."""
+"""Conversion of result rows to Arrow tables."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def table_of_rows(fields: Fields, rows: list[Row]) -> pa.Table:
 
 
 def _bounded(values: list[Any], sql_type: SqlType) -> tuple[list[Any], SqlType]:
-    """NUMERIC without bounds gets those of its values, or becomes text when they do not fit."""
+    """Give NUMERIC without a precision that of its values; text if Arrow cannot hold them."""
     if sql_type.kind is Kind.UNKNOWN:
         return values, SqlType(Kind.TEXT)
     if sql_type.kind is not Kind.NUMERIC or sql_type.precision is not None:

@@ -1,6 +1,6 @@
-"""`belvedere`: a small table of commands, each loaded when it is called.
+"""The command line `belvedere`: a table of commands, each imported when it is called.
 
-`belvedere --help` loads none of them, so it answers at once.
+`belvedere --help` imports none of them, so it answers at once.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
 
 class Command(NamedTuple):
-    """`target` is module:function; the function's parameters are the command's. Or module:app, of
-    a command that has commands of its own."""
+    """A command. `target` is module:function, whose parameters are the command's, or module:app
+    for a command with subcommands."""
 
     help: str
     target: str

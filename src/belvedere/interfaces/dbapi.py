@@ -1,4 +1,4 @@
-"""PEP 249: the embedded door.
+"""The DB-API 2.0 module (PEP 249), for a store in this process.
 
     con = belvedere.connect("shop.db")
     cur = con.execute("SELECT * FROM t WHERE id = ?", (7,))
@@ -85,7 +85,7 @@ def connect(
 
 
 class Connection:
-    """One session. Made by `connect`."""
+    """One session with an open store, returned by `connect`."""
 
     Warning = Warning
     Error = Error
@@ -105,7 +105,7 @@ class Connection:
 
     @property
     def session(self) -> Session:
-        """The session behind this door; for other doors and for tools."""
+        """The session of this connection, for other doors and for tools."""
         return self._session
 
     @property
@@ -126,14 +126,14 @@ class Connection:
 
     @property
     def token(self) -> str:
-        """What another connection shows to see at least what this one has seen and done."""
+        """A token; a connection that presents it sees all that this one has seen and written."""
         with self._lock:
             self._require_open()
             return self._session.token
 
     @property
     def notices(self) -> list[str]:
-        """The newest things the database said beside results and errors, oldest first."""
+        """The newest notices: messages that are neither results nor errors, oldest first."""
         with self._lock:
             return list(self._session.services.notices.kept)
 
@@ -144,7 +144,7 @@ class Connection:
     def execute(
         self, sql: str, parameters: Sequence[Any] = (), *, freshness: str | None = None
     ) -> Cursor:
-        """Run a statement in a new cursor."""
+        """Run a statement in a new cursor and return the cursor."""
         return Cursor(self)._execute(self, sql, parameters, freshness)
 
     def executemany(self, sql: str, parameters: Sequence[Sequence[Any]]) -> Cursor:
@@ -154,7 +154,7 @@ class Connection:
         self, view: str, from_position: int | None = None, *, timeout_s: float | None = None
     ) -> Subscription:
         """The changes of a materialized view after a position, or from now on: an iterator of
-        (position, row, weight). It ends when none came for `timeout_s`; None: it waits."""
+        (position, row, weight). It ends after `timeout_s` without a change; None: it waits."""
         with self._lock:
             self._require_open()
             session = Session(self._store.shared)
@@ -177,11 +177,11 @@ class Connection:
             self._session.rollback()
 
     def cancel(self) -> None:
-        """Stop the statement that runs now, from another thread."""
+        """Cancel the running statement, from another thread."""
         self._session.cancel()
 
     def close(self) -> None:
-        """Give up what is not committed, and the store if nobody else has it open."""
+        """Roll back, and close the store if this is its last connection."""
         with self._lock:
             self._require_open()
             self._session.close()
@@ -233,7 +233,7 @@ class Cursor:
 
     @property
     def result(self) -> Result:
-        """The last statement's result as the session gave it; for other doors and for tools."""
+        """The last statement's result as the session returned it, for other doors and for tools."""
         if self._result is None:
             raise InterfaceError("nothing was executed", sqlstate="24000")
         return self._result
@@ -376,7 +376,7 @@ class Cursor:
         if self._fields is None:
             raise ProgrammingError("there are no rows to fetch", sqlstate="24000")
 
-    # -- what PEP 249 wants besides -----------------------------------------------------------
+    # -- the rest of PEP 249 ------------------------------------------------------------------
 
     def setinputsizes(self, sizes: Sequence[Any]) -> None:
         """Accepted and ignored, as PEP 249 allows."""

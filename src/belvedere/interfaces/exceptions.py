@@ -1,6 +1,6 @@
 """PEP 249's exceptions, each with `sqlstate`, `position`, `detail` and `hint`.
 
-| raised below | by SQLSTATE | here |
+| error of the engine | SQLSTATE | exception |
 |---|---|---|
 | InvalidInput | class 22 | DataError |
 | InvalidInput | class 23 | IntegrityError |
@@ -18,11 +18,11 @@ from belvedere import errors
 
 
 class Warning(Exception):  # noqa: A001 - PEP 249's name
-    """PEP 249 wants it; never raised."""
+    """Required by PEP 249; never raised."""
 
 
 class Error(Exception):
-    """The root of all. `position` counts characters of the statement from 1."""
+    """The base of all exceptions. `position` counts characters of the statement from 1."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class NotSupportedError(DatabaseError):
 
 
 def translated(error: errors.Error) -> DatabaseError:
-    """The PEP 249 exception of an error from below."""
+    """Translate an error of the engine to its PEP 249 exception."""
     return _class_of(error)(
         str(error),
         sqlstate=error.sqlstate,

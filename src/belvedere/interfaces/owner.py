@@ -1,8 +1,8 @@
-"""The door for other processes of the same user: a Unix socket in the directory of an open store.
+"""A server for other processes of the same user, on a Unix socket in an open store's directory.
 
 One thread accepts, one thread serves each connection. The socket can be opened by the owner of the
-directory only (mode 0600). Verbs are a table; a peer that sends anything else gets one error, and a
-peer that breaks the framing gets one error and is hung up on.
+directory only (mode 0600). An unknown verb is answered with an error; a peer that breaks the
+framing gets an error and is disconnected.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from belvedere.session.shared import Shared
 
 PEER_TIMEOUT_S = 3600.0
 LOOK_S = 30.0
-"""How often to look for what peers have left behind."""
+"""How often leases that peers no longer use are released."""
 STAGING = "staging"
 WORK_DIRECTORY = "pipeline"
 """Where jobs that fill views have their directories."""
@@ -45,7 +45,7 @@ JOBS_REMEMBERED = 1_000
 
 
 class Owner:
-    """Answers for an open database until `close`."""
+    """Serves the verbs of an open database until `close`."""
 
     def __init__(self, database: Database, shared: Shared, directory: Path) -> None:
         jobs: deque[str] = deque(maxlen=JOBS_REMEMBERED)
@@ -70,7 +70,7 @@ class Owner:
         self._thread.start()
 
     def close(self) -> None:
-        """Hang up on everybody, wait for what they have begun, and give back what they held."""
+        """Disconnect all peers, wait for running requests, and release the leases."""
         _shut(self._listener)
         self._listener.close()
         self._thread.join()
@@ -106,7 +106,7 @@ class Owner:
             while (data := receive(connection)) is not None:
                 self._answer(connection, peer, data)
         except Error as error:
-            with contextlib.suppress(OSError):  # it may be gone: it is owed nothing
+            with contextlib.suppress(OSError):  # the peer may have disconnected
                 send(connection, Reply(failure=failure_of(error)))
         except OSError:
             return
@@ -130,7 +130,7 @@ class Owner:
             if not isinstance(answer, Stream):
                 send(connection, Reply(value=answer))
                 return
-        except Exception as error:  # noqa: BLE001 (a fault of ours is told to the peer too)
+        except Exception as error:  # noqa: BLE001 (a fault here is reported to the peer too)
             if upload is not None:
                 upload.drain()
             send(connection, Reply(failure=_failure(error)))
@@ -153,7 +153,7 @@ def _run(peer: Peer, request: Request, upload: _Uploading | None) -> Any:
 
 
 def _stream(connection: socket.socket, answer: Stream) -> None:
-    """The batches, then whether they are all there. A failure on the way ends the stream."""
+    """Send the batches, then a reply that says whether they are complete: a failure ends them."""
     from belvedere.remote.streams import FrameSink, write_batches  # heavy
 
     send(connection, Reply(value=answer.value, download=True))
@@ -163,11 +163,11 @@ def _stream(connection: socket.socket, answer: Stream) -> None:
         write_batches(sink, answer.schema, answer.batches)
     except (ConnectionError, TimeoutError):
         raise  # the peer is gone
-    except Exception as error:  # noqa: BLE001 (a fault of ours is told to the peer too)
+    except Exception as error:  # noqa: BLE001 (a fault here is reported to the peer too)
         last = Reply(failure=_failure(error))
     finally:
         if isinstance(answer.batches, Generator):
-            answer.batches.close()  # gives back the lease also when the peer is gone
+            answer.batches.close()  # releases the lease also when the peer is gone
     sink.finish()
     send(connection, last)
 
@@ -181,7 +181,7 @@ def _failure(error: Exception) -> Failure:
 
 
 class _Uploading:
-    """The rows that come with a request."""
+    """Reads the rows that a peer sends with a request."""
 
     def __init__(self, connection: socket.socket) -> None:
         from belvedere.remote.streams import FrameSource  # heavy
@@ -202,5 +202,5 @@ class _Uploading:
 
 
 def _shut(connection: socket.socket) -> None:
-    with contextlib.suppress(OSError):  # not connected is what a listener always is
+    with contextlib.suppress(OSError):  # a listener is never connected
         connection.shutdown(socket.SHUT_RDWR)

@@ -19,7 +19,7 @@ from belvedere.session.result import Result
 
 
 class RemoteState:
-    """As the owner last told it."""
+    """The transaction state of the session, as of the owner's last reply."""
 
     def __init__(self) -> None:
         self.failed = False
@@ -63,7 +63,7 @@ class RemoteConnection:
         except Error as error:
             if self.transactions.open is not None:
                 self.transactions.told("failed")
-            if not isinstance(error, Unavailable):  # the owner is there to be asked
+            if not isinstance(error, Unavailable):  # the owner can be reached
                 self._heard(self._conversation.call(Request("notices", {}))[0])
             raise translated(error) from error
         except KeyboardInterrupt:
@@ -85,7 +85,7 @@ class RemoteConnection:
             self.notices.add(text)
 
     def _begin_again(self) -> None:
-        """Hang up on a statement that runs; with it goes its transaction."""
+        """Abandon the running statement and its transaction: disconnect and connect again."""
         self._conversation.close()
         self._conversation = Conversation(self._store.directory)
         self.transactions.told("none")

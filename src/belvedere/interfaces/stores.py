@@ -1,6 +1,6 @@
-"""The open stores of this process: connections to one path share one database.
+"""The registry of stores open in this process: connections to one path share one database.
 
-What a program leaves open is closed when it ends.
+Stores that the program leaves open are closed when the process ends.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ _in_memory: WeakKeyDictionary[Database, int] = WeakKeyDictionary()
 def acquire(
     url: str, durability: str, *, create: bool, accept_data_loss: bool, memory_limit_mb: int
 ) -> OpenStore:
-    """Open the store, or join those who have it open; to be given back with `release`."""
+    """Open the store, or share it if it is open already; pair with `release`."""
     wanted = _durability(durability)
     if url.startswith("hbase://"):
         raise Unsupported("hbase:// stores", hint="use a directory or :memory:")
@@ -73,7 +73,7 @@ def acquire(
 
 
 def release(store: OpenStore) -> None:
-    """The last one closes the store."""
+    """Drop one use of the store; the last one closes it."""
     with _mutex:
         store.users -= 1
         if store.users:
@@ -86,7 +86,7 @@ def release(store: OpenStore) -> None:
 
 @atexit.register
 def _close_all() -> None:
-    """At the end of the process; not at that of one forked from it."""
+    """Close at the end of the process that opened each store, not of a fork of it."""
     with _mutex, ExitStack() as stack:
         for database, process in list(_in_memory.items()):
             if process == os.getpid():

@@ -1,5 +1,5 @@
-"""Python values at the door: PEP 249's constructors and type objects, and results as psycopg has
-them."""
+"""Python values of the DB-API: PEP 249's constructors and type objects, and conversion of result
+rows to the types that psycopg returns."""
 
 from __future__ import annotations
 
@@ -76,8 +76,8 @@ def describe(fields: Fields) -> list[Description]:
 def outward(
     fields: Fields, zone: datetime.tzinfo = datetime.UTC
 ) -> Callable[[list[Row]], list[Row]] | None:
-    """What makes result rows of what the engine gives, or None when they are the same: intervals
-    as time spans, instants in the session's zone."""
+    """Make a function that converts the engine's rows to result rows: intervals to timedelta,
+    timestamptz to the session's zone. None when no column needs it."""
     forms: dict[int, Callable[[Any], Any]] = {}
     for i, field in enumerate(fields):
         element = field.type.element
@@ -114,6 +114,6 @@ def _converted(row: Row, forms: dict[int, Callable[[Any], Any]]) -> Row:
 
 
 def timedelta_of(value: Interval) -> datetime.timedelta:
-    """As psycopg has it: a month is 30 days."""
+    """Convert as psycopg does: a month is 30 days."""
     days = value.months * DAYS_PER_MONTH + value.days
     return datetime.timedelta(days=days, microseconds=value.microseconds)

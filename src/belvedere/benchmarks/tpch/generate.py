@@ -1,4 +1,4 @@
-"""Data of TPC-H's shape at any scale, from a seed: Arrow tables without a loop over rows.
+"""Generator of TPC-H data at any scale, from a seed: Arrow tables without a loop over rows.
 
 Keys, dates, prices and their dependencies are the specification's (an order's key is sparse, a
 third of the customers have no order, a price follows from the part, a status from the dates).
@@ -34,7 +34,7 @@ PLANT_STOCK_EVERY = 30
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """Rows of each table; below a scale of some thousandths the dimensions keep a least size."""
+    """Rows of each table; at very small scales the dimensions have a minimum size."""
 
     orders: int
     customers: int
@@ -43,7 +43,7 @@ class Sizes:
 
     @property
     def fraction(self) -> str:
-        """Query 11's share: 0.0001 / scale factor, by the parts there are."""
+        """Query 11's share: 0.0001 / scale factor, computed from the number of parts."""
         return f"{0.0001 * 200_000 / self.parts:.10f}"
 
 
@@ -216,7 +216,7 @@ def _orders(
 def _lines(
     size: Sizes, rng: Generator, keys: Ints, ordered: Ints, numbers: Ints, large: NDArray[np.bool_]
 ) -> tuple[pa.Table, NDArray[np.float64], Ints]:
-    """The lines, what each adds to its order's price in cents, and when it was shipped."""
+    """The lines, the cents that each adds to its order's price, and the ship dates."""
     count = len(keys)
     parts = rng.integers(1, size.parts + 1, count)
     quantity = np.where(large, 45, 1) + rng.integers(0, np.where(large, 6, 50))
@@ -259,12 +259,12 @@ def _supplier_of(size: Sizes, parts: Ints, which: Ints) -> Ints:
 
 
 def _nation_of(suppliers: Ints) -> Ints:
-    """In turn, so that every nation has suppliers at any scale."""
+    """Nations in turn, so that each has suppliers at any scale."""
     return suppliers % len(words.NATIONS)
 
 
 def _retail_price(parts: Ints) -> Ints:
-    """In cents."""
+    """The price in cents."""
     return 90_000 + parts // 10 % 20_001 + 100 * (parts % 1000)
 
 
@@ -307,7 +307,7 @@ def _phones(rng: Generator, nations: Ints) -> pa.Array:
 
 
 def _names(rng: Generator, count: int) -> list[str]:
-    """Five colours each."""
+    """Names of five colours each."""
     picked = rng.integers(0, len(words.COLOURS), (count, 5)).tolist()
     return [" ".join(words.COLOURS[number] for number in row) for row in picked]
 

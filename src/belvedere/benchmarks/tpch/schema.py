@@ -1,7 +1,7 @@
-"""The eight tables of TPC-H and the 22 queries' text.
+"""The eight tables of TPC-H and the text of its 22 queries.
 
-Tables stand in the order in which foreign keys let them be loaded. The queries are files of their
-own in `queries/`; only query 11 depends on the scale, by the share `:fraction`.
+Tables are in an order in which foreign keys allow loading. The queries are files in `queries/`;
+only query 11 depends on the scale, by the share `:fraction`.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from importlib import resources
 QUERIES = tuple(range(1, 23))
 
 TOTALLY_ORDERED = frozenset(QUERIES) - {3, 5, 10, 11, 18}
-"""Queries whose ORDER BY leaves no choice (or which give one row)."""
+"""Queries whose ORDER BY is total, or which return one row."""
 
 TABLES: dict[str, str] = {
     "region": """

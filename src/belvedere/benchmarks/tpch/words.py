@@ -1,4 +1,4 @@
-"""The words TPC-H's values are made of."""
+"""The vocabulary of TPC-H's generated values."""
 
 from __future__ import annotations
 
@@ -64,4 +64,4 @@ PLANTED_PARTS: tuple[dict[str, str | int], ...] = (
     {"p_brand": "Brand#12", "p_container": "SM CASE", "p_size": 3},
     {"p_brand": "Brand#34", "p_container": "LG BOX", "p_size": 12},
 )
-"""What the queries 2, 8, 17, 20 and 19 ask for."""
+"""Parts that match the queries 2, 8, 17, 20 and 19."""

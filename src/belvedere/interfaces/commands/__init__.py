@@ -1,1 +1,1 @@
-"""The commands of the command line, one module each, loaded when called."""
+"""The commands of the command line, imported when they are called."""

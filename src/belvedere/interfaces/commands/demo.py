@@ -1,7 +1,7 @@
-"""`belvedere demo`: a shop, two views, and what makes them worth having, in a minute.
+"""`belvedere demo`: a shop with an immediate and a deferred view, shown in a minute.
 
-The deferred view moves every ten seconds only, so that its lag can be seen; a reader that wants
-more gets it all the same.
+The deferred view is maintained every ten seconds only, so that its lag can be seen; a reader that
+asks for fresher rows still gets them.
 """
 
 from __future__ import annotations
@@ -125,7 +125,7 @@ def _freshness(story: _Story) -> None:
 
 
 class _Story:
-    """Prints statements and what they answer."""
+    """Runs statements on a connection and prints them with their results."""
 
     def __init__(self, console: Console, connection: Connection) -> None:
         self._console = console

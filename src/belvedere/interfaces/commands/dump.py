@@ -1,5 +1,5 @@
-"""`belvedere dump PATH`: everything a store holds, readable, in the order of its keys; `--sql`: as
-a script (`dump_sql`)."""
+"""`belvedere dump PATH`: catalog and entries of a store as text, in key order; with `--sql`, as a
+script (`dump_sql`)."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ from belvedere.kv.batch import Pair
 
 
 def dump(path: Path, limit: int | None = None, *, sql: bool = False) -> Iterator[str]:
-    """The lines of the dump, or of a script that makes the same again; `limit` rows of each
-    relation and of the log at most."""
+    """The lines of the dump, or of a script that recreates the store; at most `limit` rows of each
+    relation and of the log."""
     with Database.open(path, Config(durability=Durability.OFF), create=False) as db:
         yield from dump_sql(db, limit) if sql else dump_database(db, limit)
 

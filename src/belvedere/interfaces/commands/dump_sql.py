@@ -1,13 +1,13 @@
-"""`belvedere dump --sql PATH`: a script that makes the same tables, rows, indexes and views again.
+"""`belvedere dump --sql PATH`: a script that recreates the tables, rows, indexes and views.
 
-    schemas, sequences              what columns may name in their defaults
-    tables, each with its rows      without foreign keys, so that rows come in any order
-    indexes, foreign keys, roots    checked over the rows that are there by then
-    where sequences go on
-    views, then indexes of views    each after what it reads; filled as they are made
+    schemas, sequences              defaults of columns may refer to them
+    tables, each with its rows      without foreign keys, so that rows may be in any order
+    indexes, foreign keys, roots    checked against the rows inserted before
+    next numbers of sequences
+    views, then indexes of views    each after its inputs; CREATE backfills them
 
-`belvedere shell NEW.db -f SCRIPT` runs it. Positions, the log and tokens are not part of it: those
-are what `belvedere backup` keeps. Auxiliary views are made again with the views that want them.
+`belvedere shell NEW.db -f SCRIPT` runs it. Positions, the log and tokens are not part of it: use
+`belvedere backup` for those. Auxiliary views are created with the views that need them.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _BARE = frozenset({Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT})
 
 
 def dump_sql(db: Database, limit: int | None = None) -> Iterator[str]:
-    """The lines of the script; `limit` rows of each table at most."""
+    """The lines of the script; at most `limit` rows of each table."""
     catalog = db.catalog
     tables = sorted(catalog.tables, key=lambda one: one.id)
     yield f"-- the store at position {db.position}, as SQL"
@@ -142,7 +142,7 @@ def _values(columns: list[Column], row: Row) -> str:
 
 
 def _literal(value: Any, sql_type: SqlType) -> str:
-    """A value as text that reads back as the same: also NaN, and the sign of a zero."""
+    """A literal that parses to the same value: also NaN, and the sign of a zero."""
     if value is None:
         return "NULL"
     if isinstance(value, bool):
@@ -162,7 +162,7 @@ def _index(catalog: Catalog, table: Table, index: Index) -> str:
 
 
 def _indexes(catalog: Catalog, table: Table) -> Iterator[Index]:
-    """Those that CREATE INDEX made."""
+    """The indexes made by CREATE INDEX, not by a constraint."""
     for index in sorted(catalog.indexes_of(table.id), key=lambda one: one.id):
         if not index.constraint and not index.hidden:
             yield index
@@ -198,7 +198,7 @@ def _foreign_key(catalog: Catalog, table: Table, key: ForeignKey) -> str:
 
 
 def _owned(catalog: Catalog, table: Table) -> Iterator[str]:
-    """Which sequences are the table's, and what those of its identity columns are called."""
+    """Make the table own its sequences, and rename those of its identity columns."""
     fed = {column.sequence: column for column in _live(table) if column.sequence is not None}
     for sequence in _of(catalog, Sequence):
         column = fed.get(sequence.id)
@@ -223,7 +223,7 @@ def _numbers(sequence: Sequence) -> str:
 
 
 def _positions(db: Database) -> Iterator[str]:
-    """Where sequences that have handed out numbers go on."""
+    """Set the next number of sequences that have been used."""
     for sequence in sorted(_of(db.catalog, Sequence), key=lambda one: (one.schema, one.name)):
         found = db.store.get(_SEQUENCE_KEY.encode((sequence.id,)))
         if found is None:
@@ -241,7 +241,7 @@ def _positions(db: Database) -> Iterator[str]:
 
 
 def _in_order(catalog: Catalog) -> Iterator[View | PlainView]:
-    """Each view after those that it reads: the ones whose text is understood without the others."""
+    """Each view after those that it reads: next is one that binds without the rest."""
     waiting: list[View | PlainView] = [
         *_of(catalog, PlainView),
         *(view for view in _views(catalog) if view.index is None),
@@ -284,7 +284,7 @@ def _view(catalog: Catalog, view: View | PlainView) -> str:
 
 
 def _view_index(catalog: Catalog, index: View) -> str:
-    """An index that is kept as a view: of the columns of a view, or of a table's."""
+    """CREATE INDEX for an index that is stored as a view, over a view or a table."""
     read = catalog.objects[(index.reads or index.inputs)[0]]
     assert isinstance(read, View | Table)
     names = [column.name for column in index.columns]
@@ -298,7 +298,7 @@ def _view_index(catalog: Catalog, index: View) -> str:
     )
 
 
-# -- words -----------------------------------------------------------------------------------------
+# -- parts of statements ---------------------------------------------------------------------------
 
 
 def _of(catalog: Catalog, kind: type[T]) -> list[T]:
@@ -311,7 +311,7 @@ def _name(catalog: Catalog, item: Table | Index | Sequence | PlainView | View) -
 
 
 def _schema(catalog: Catalog, item: Table | Index | Sequence | PlainView | View) -> str:
-    """Where it is, with a dot; nothing for what is public."""
+    """The quoted schema with a dot; empty for `public`."""
     schema = next(one.name for one in catalog.schemas if one.id == item.schema)
     return "" if schema == PUBLIC else f"{quote(schema)}."
 

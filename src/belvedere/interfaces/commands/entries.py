@@ -1,4 +1,4 @@
-"""Commands that are one call each."""
+"""The commands `dump`, `backup`, `restore` and `bench`: one call into the engine each."""
 
 from __future__ import annotations
 
@@ -104,13 +104,13 @@ def bench(
 
 
 def _letters(workload: ModuleType) -> set[str]:
-    """The parts of a workload that can be run by themselves."""
+    """Letters of the parts of a workload that can be run separately."""
     return {name[0] for name in getattr(workload, "STEPS", ())}
 
 
 @contextmanager
 def _said_plainly() -> Iterator[None]:
-    """An error of ours is for the user to read, not a trace."""
+    """Print an error of the engine without a traceback, and exit with 1."""
     try:
         yield
     except Error as error:

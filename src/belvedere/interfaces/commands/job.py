@@ -1,7 +1,7 @@
-"""What the commands of the pipeline share: a served store, a session, progress, a final table.
+"""Shared parts of the pipeline commands: a served store, a Spark session, progress, a result table.
 
-When some process has the store open, the job works through it; when nobody has, the command opens
-the store itself and answers its own tasks.
+When another process has the store open, the job works through that process; otherwise the command
+opens the store and serves its own tasks.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class Job(NamedTuple):
 
 @contextmanager
 def job(database: str, master: str, name: str) -> Iterator[Job]:
-    """The store, served, and a Spark session that shows how far its tasks are."""
+    """Serve the store and start a Spark session that shows the progress of its tasks."""
     with served(database) as store, session(master, f"belvedere {name}") as spark:
         with progress(spark, name):
             yield Job(spark, store)
@@ -44,7 +44,7 @@ def job(database: str, master: str, name: str) -> Iterator[Job]:
 
 @contextmanager
 def served(database: str) -> Iterator[Store]:
-    """A store that somebody answers for: who has it open, or this process."""
+    """A store that an owner serves: the process that has it open, or else this one."""
     store = Store.of(database)
     with ExitStack() as stack:
         if not is_reachable(store.directory):
@@ -57,7 +57,7 @@ def served(database: str) -> Iterator[Store]:
 
 @contextmanager
 def said_plainly() -> Iterator[None]:
-    """An error of ours is for the user to read, not a trace."""
+    """Print an error of the engine without a traceback, and exit with 1."""
     try:
         yield
     except Error as error:
@@ -67,7 +67,7 @@ def said_plainly() -> Iterator[None]:
 
 @contextmanager
 def progress(spark: SparkSession, name: str) -> Iterator[None]:
-    """A bar of the tasks that are done, when there is a terminal."""
+    """Show a bar of finished tasks, when standard error is a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield
@@ -106,7 +106,7 @@ def _follow(spark: SparkSession, bar: Progress, task: Any, done: threading.Event
 
 
 def show(title: str, heads: Iterable[str], rows: Iterable[Iterable[Any]]) -> None:
-    """The final table."""
+    """Print a table of results."""
     table = Table(title=title, title_justify="left")
     for head in heads:
         table.add_column(head, overflow="fold")

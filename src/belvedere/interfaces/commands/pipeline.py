@@ -1,4 +1,4 @@
-"""`belvedere pipeline`: jobs on Spark, each a thin shell around a `run` of `belvedere.pipeline`."""
+"""`belvedere pipeline`: jobs on Spark, each a thin wrapper of a `run` in `belvedere.pipeline`."""
 
 from __future__ import annotations
 

@@ -23,14 +23,14 @@ Views = Annotated[list[str], typer.Argument(help="materialized views, with or wi
 
 
 def register(app: typer.Typer) -> None:
-    """Make these commands known."""
+    """Add these commands to the application."""
     for command in (backfill, maintain, verify, explain):
         app.command()(command)
 
 
 @contextmanager
 def _spark_job() -> Iterator[None]:
-    """Refused plainly without Spark; what fails is said plainly too."""
+    """Fail with a message when Spark is missing; errors of the engine become messages too."""
     with said_plainly():
         require_spark()
         yield
@@ -102,7 +102,7 @@ def maintain(
 
 @contextmanager
 def _signalled() -> Iterator[threading.Event]:
-    """Set when the user, or the system, wants an end: what is claimed is handed back first."""
+    """An event that SIGINT and SIGTERM set, so that the job releases its claims before it ends."""
     event = threading.Event()
     before = {
         number: signal.signal(number, lambda *_: event.set())

@@ -50,7 +50,7 @@ def shell(
 def _connected(
     path: str, durability: str, accept_data_loss: bool
 ) -> dbapi.Connection | RemoteConnection:
-    """A store that another process has open is reached through that process."""
+    """Connect; to a store that another process has open, through that process."""
     if path != MEMORY and is_reachable(Path(path)):
         from belvedere.interfaces.remote import RemoteConnection  # heavy
 

@@ -1,4 +1,4 @@
-r"""Commands of the shell itself: \d, \dt, \dv, \timing, \x, \i, \copy, \q and \?."""
+r"""Backslash commands of the shell: \d, \dt, \dv, \timing, \x, \i, \copy, \q and \?."""
 
 from __future__ import annotations
 
@@ -89,7 +89,7 @@ def _copy(shell: Shell, rest: str) -> bool:
 
 
 def _copy_options(written: str, path: str) -> str | None:
-    """The options as COPY takes them; None for what is none."""
+    """The options in the syntax of COPY; None if they cannot be parsed."""
     if written.startswith("(") or written.lower().startswith("with"):
         return written
     words = written.lower().split()

@@ -1,4 +1,4 @@
-"""What the shell offers while one types: keywords, tables, columns, functions, its own commands."""
+"""Completion in the shell: keywords, tables, columns, functions, backslash commands."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def _relations(catalog: Catalog) -> set[str]:
 
 
 def _columns(catalog: Catalog, text: str) -> set[str]:
-    """Columns of the tables the text names; of all tables while it names none."""
+    """Columns of the tables that the text names; of all tables if it names none."""
     words = set(text.lower().replace(",", " ").replace("(", " ").replace(".", " ").split())
     tables = [table for table in catalog.tables if table.name.lower() in words]
     return {

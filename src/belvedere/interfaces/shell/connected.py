@@ -1,4 +1,4 @@
-"""What the shell needs of a connection: one in this process, or one through the owner's socket."""
+"""Protocols of the shell's connection: in this process, or through the owner's socket."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from belvedere.session.session import Session
 
 
 class State(Protocol):
-    """The transaction a session is in."""
+    """The state of a session's transaction."""
 
     @property
     def failed(self) -> bool: ...
@@ -29,7 +29,7 @@ class SessionShown(Protocol):
 
 
 class Elsewhere(SessionShown, Protocol):
-    """A session in another process, as far as it tells."""
+    """A session in the process that has the store open."""
 
     @property
     def notices(self) -> Notices: ...

@@ -1,4 +1,4 @@
-"""A bar for what takes long: one line of the terminal, written over as it grows.
+"""A progress bar for long statements: one line of the terminal, overwritten at each step.
 
 filling totals [##########..........]  50%  120,000 rows
 """
@@ -14,7 +14,7 @@ EVERY_S = 0.1
 
 
 class Bar:
-    """Shows nothing unless somebody is watching."""
+    """A progress bar that shows nothing unless the output is a terminal."""
 
     def __init__(self, out: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
         self._out = out
@@ -35,7 +35,7 @@ class Bar:
         self._write(text)
 
     def end(self) -> None:
-        """Take the line away."""
+        """Erase the line."""
         if self._width:
             self._write("")
             self._out.write("\r")

@@ -1,4 +1,4 @@
-"""The line editor: completion, highlighting, history, and Enter that waits for the semicolon."""
+"""The line editor: completion, highlighting, history; Enter runs the text once it is complete."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def _keys(is_complete: Callable[[str], bool]) -> KeyBindings:
 
     @keys.add("enter")
     def enter(event: KeyPressEvent) -> None:
-        """Run what is complete; otherwise begin a new line."""
+        """Run a complete statement; otherwise insert a new line."""
         buffer = event.current_buffer
         if buffer.complete_state is not None and buffer.complete_state.current_completion:
             buffer.complete_state = None

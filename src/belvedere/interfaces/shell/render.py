@@ -1,4 +1,4 @@
-"""Rows as text: an aligned table, one column per line, CSV or JSON."""
+"""Rendering of rows as text: an aligned table, one column per line, CSV or JSON."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def render(fields: Fields, rows: list[Row], form: Format, *, expanded: bool = Fa
 
 
 def cell(value: Any, sql_type: SqlType) -> str:
-    """A value as psql shows it; NULL is nothing."""
+    """A value as psql shows it; NULL is empty."""
     if value is None:
         return ""
     if isinstance(value, bool):
@@ -48,7 +48,7 @@ def _cells(fields: Fields, rows: list[Row]) -> list[list[str]]:
 
 
 def width_of(text: str) -> int:
-    """How many columns of a terminal a text takes."""
+    """The number of terminal columns that a text takes."""
     if text.isascii():
         return len(text)
     wide = sum(unicodedata.east_asian_width(sign) in "WF" for sign in text)

@@ -1,7 +1,7 @@
-"""The shell: reads statements, runs them, prints what comes back.
+"""The SQL shell: reads statements, runs them and prints their results.
 
-Ctrl-C stops the running statement, not the shell. A statement that takes long shows that it is
-still running. Long output goes through a pager when there is a terminal.
+Ctrl-C stops the running statement, not the shell. A long statement shows that it is still
+running. Long output goes through a pager when there is a terminal.
 """
 
 from __future__ import annotations
@@ -108,13 +108,13 @@ class Shell:
         return True
 
     def _notices(self) -> Notices:
-        """What the session says: one here, or one in the owner's process."""
+        """The notices of the session, in this process or in the owner's."""
         if isinstance(self.session, Session):
             return self.session.services.notices
         return self.session.notices
 
     def _progress(self, started: float) -> threading.Timer:
-        """Says that a statement is still running, when somebody is watching."""
+        """Start a timer that reports a statement as still running, if errors go to a terminal."""
 
         def tell() -> None:
             spent = time.perf_counter() - started
@@ -141,7 +141,7 @@ class Shell:
         for line in caret_lines(text, error.position):
             self.complain(line)
 
-    # -- with a person ------------------------------------------------------------------------
+    # -- interactive --------------------------------------------------------------------------
 
     def interact(self) -> bool:
         self._paged = True

@@ -1,4 +1,4 @@
-"""Where a statement ends, and where in it an error is."""
+"""Splitting of text into statements, and the caret line of an error."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from belvedere.sql.parse.lexer import SIGN, tokenize
 
 
 def split(text: str) -> tuple[list[str], str]:
-    """The complete statements of a text, and what is left after the last semicolon."""
+    """The complete statements of a text, and the rest after the last semicolon."""
     try:
         tokens = tokenize(text)
     except Error as error:
@@ -23,7 +23,7 @@ def split(text: str) -> tuple[list[str], str]:
 
 
 def _split_before(text: str) -> tuple[list[str], str]:
-    """A quote is open: only what stands before it can be complete."""
+    """Split a text with an open quote: only statements before the quote can be complete."""
     for at in range(text.rfind(";"), -1, -1):
         if text[at] == ";":
             try:

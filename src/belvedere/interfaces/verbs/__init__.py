@@ -1,7 +1,7 @@
-"""What other processes may ask of an open store. One module for each kind of question.
+"""The requests that other processes may send to an open store, one module for each kind.
 
-A verb is a function of the peer that asks (`serving.Peer`) and its arguments. It answers with a
-plain value, or with a `Stream` of Arrow batches. Each module lists its own in `VERBS`, and
-`table` puts them together. Arguments come from a stranger: every one is taken through
-`serving.Arguments`, which refuses what is not of the kind that is asked for.
+A verb is a function of the peer that asks (`peer.Peer`) and its arguments. It answers with a plain
+value, or with a `Stream` of Arrow batches. Each module lists its own in `VERBS`, and `registry`
+combines them. Arguments come from an untrusted process: a verb reads each of them through
+`peer.Arguments`, which refuses a value of the wrong type.
 """

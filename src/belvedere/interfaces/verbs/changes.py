@@ -1,7 +1,7 @@
-"""Verbs that read the change log: `changes`, of one table or of all.
+"""Verbs that read the change log, of one table or of all.
 
-One table's changes have its rows as structs `old` and `new`. The whole log has them as they are
-stored: key, old and new row in bytes, with the number and name of the relation.
+Changes of one table have its rows as structs `old` and `new`. Changes of all tables have them as
+they are stored: key, old and new row in bytes, with the id and name of the relation.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ def table_schema(found: Named) -> pa.Schema:
 
 
 def describe_changes(peer: Peer, arguments: Arguments) -> dict[str, Any]:
-    """The schema of the changes `of` a table, a view, or (`*`) the whole log, and which it is."""
+    """The schema of the changes `of` a table, a view, or (`*`) all tables, and which it is."""
     of, catalog = arguments.text("of"), peer.database.catalog
     if of == EVERYTHING:
         return {"kind": "log", "schema": bytes(LOG_SCHEMA.serialize())}
@@ -73,7 +73,7 @@ def describe_changes(peer: Peer, arguments: Arguments) -> dict[str, Any]:
 
 
 def changes(peer: Peer, arguments: Arguments) -> Stream:
-    """What was committed with after < position <= through, of `table` or of all of them."""
+    """Changes committed with after < position <= through, of `table` or of all tables."""
     after, through = arguments.number("after"), arguments.number("through")
     last = peer.database.position
     if not 0 <= after <= through <= last:
@@ -159,8 +159,8 @@ def _rows(catalog: Catalog, found: Named, encoded: pa.Array) -> pa.Array:
 
 
 def reach(peer: Peer, arguments: Arguments) -> int:
-    """The last position up to which there are at most `rows` changes after a position: of all
-    tables, however few of them one reader wants. One commit at least."""
+    """The last position up to which there are at most `rows` changes after `after`, counting all
+    tables even if the reader wants one. At least one commit."""
     after, left = arguments.number("after"), arguments.number("rows")
     reached = after
     for batch in peer.database.log.read_bytes(after):

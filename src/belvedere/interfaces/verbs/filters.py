@@ -1,8 +1,8 @@
-"""Conditions of a reader in another process, as key ranges and index look-ups.
+"""Filters pushed down by a reader in another process, as key ranges and index look-ups.
 
 A filter is [operation, column, value ..]: `=`, `<`, `<=`, `>`, `>=` and `in` with values as text,
 `prefix` with one, `null` with none. They become the WHERE of an ordinary query, and the optimizer
-says how to reach the rows. Filters only narrow what is read: the reader applies them again.
+chooses the access path. Filters only narrow what is read: the reader applies them again.
 """
 
 from __future__ import annotations
@@ -89,14 +89,14 @@ def _after_prefix(prefix: str) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """How to reach the rows: by ranges of the relation's own key, or (None) by a look-up through
-    an index, which the query itself does best."""
+    """The access path: ranges of the relation's primary key, or None for an index look-up, which
+    is run as a query."""
 
     ranges: list[KeyRange] | None
 
 
 def way_to(peer: Peer, held: Lease, found: Named, condition: Condition | None) -> Way:
-    """At a past position there are no indexes; then the whole relation is read."""
+    """Choose the access path. A past position has no indexes; there the entire relation is read."""
     catalog = held.reader.catalog
     compiled = compiled_table(catalog, found.item.id)
     everything = Way([(compiled.start, compiled.end)])

@@ -1,9 +1,8 @@
-"""Positions held for readers in other processes: all tasks of a job read one snapshot.
+"""Leases: snapshots held for other processes, so that all tasks of a job read one position.
 
-A lease is taken by the process that plans a read and named by the tasks that do it. Nobody tells
-when the last task has read, so a lease that was not used for a while is given back. A task that
-comes later is not lost when it reads base tables: the log still reaches the position, and the lease
-is made anew from it.
+The process that plans a read takes a lease; the tasks that read name it. The last task is not
+known, so a lease that was idle for a while is released. A later task can still read base tables:
+the log reaches back to the position, and the lease is recreated from it.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ IDLE_S_MAX = 600.0
 
 @dataclass(slots=True)
 class Lease:
-    """`transaction` is None at a past position, where only base tables can be read."""
+    """A held snapshot. `transaction` is None at a past position: only base tables can be read."""
 
     id: str
     position: int
@@ -59,7 +58,7 @@ class Leases:
 
     @contextmanager
     def using(self, id_: str, position: int) -> Iterator[Lease]:
-        """The lease of that name; when it was given back, one like it for as long as this lasts."""
+        """Use the lease of that id; if it was released, a new one for the duration of the block."""
         with self._mutex:
             lease = self._held.get(id_)
             if lease is not None:
@@ -77,7 +76,7 @@ class Leases:
                 lease.used_s = self._clock_s()
 
     def release(self, id_: str) -> None:
-        """Give a lease back; it may be gone already."""
+        """Release a lease; a no-op if it is released already."""
         with self._mutex:
             lease = self._held.pop(id_, None)
         if lease is not None and not lease.users:
@@ -94,7 +93,7 @@ class Leases:
         return len(self._held)
 
     def forget_idle(self) -> None:
-        """Give back what nobody has used for long: a held position keeps old rows in memory."""
+        """Release idle leases: a held position keeps old rows in memory."""
         floor = self._clock_s() - IDLE_S_MAX
         with self._mutex:
             idle = [one for one in self._held.values() if not one.users and one.used_s < floor]

@@ -1,14 +1,14 @@
-"""Verbs for whoever maintains or verifies views from another process.
+"""Verbs for a process that maintains or verifies views from outside.
 
-catalog         lease                     every object as it is stored, at the lease's position
-mark            lease, view               the position the view's stored state is at
+catalog         lease                     all stored catalog objects, at the lease's position
+mark            lease, view               the position of the view's stored state
 state_splits    lease, view, count        key ranges of the stored state
 state           lease, view, range        stored keys and values
-groups                                    the deferred maintenance groups, and who holds them
-claim_take      group, owner, force       the right to bring a group forward (`views.claim`)
-claim_renew     claim                     the same right, up to now
-claim_advance   claim, additions          apply what the stretch adds, in one visible step
-claim_release   claim                     give the group back to the worker
+groups                                    the deferred maintenance groups and their claims
+claim_take      group, owner, force       take the claim to maintain a group
+claim_renew     claim                     extend the claim to the newest position
+claim_advance   claim, additions          apply the additions of the log range atomically
+claim_release   claim                     return the group to the worker
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def _view(held: Lease, arguments: Arguments) -> View:
 
 
 def groups(peer: Peer, arguments: Arguments) -> list[dict[str, Any]]:
-    """`views` are those that move with the group, `names` all that belong to it."""
+    """`views` are the members that advance with the group, `names` all views of the group."""
     with peer.database.begin() as reader:
         found = sorted({view.group for view in deferred_views(reader.catalog)})
         return [_group(reader, group) for group in found]

@@ -1,8 +1,8 @@
-"""Queries of other processes, at a held position.
+"""SELECT statements of other processes, at a leased position.
 
-At the newest position a query is planned as any other, with the views it reads brought to that
-position. At a past one there are only base tables, without their indexes: views are replaced by
-their definitions and DuckDB computes the rest.
+At the newest position a query is planned as usual, and the views it reads are caught up to that
+position. At a past position there are only base tables, without their indexes: views are replaced
+by their definitions and DuckDB computes the result.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from belvedere.txn.border import Reader
 from belvedere.types import TEXT, Kind, Row, SqlType
 
 _OTHERWISE = frozenset({Kind.UUID, Kind.INTERVAL, Kind.NUMERIC, Kind.TIME})
-"""Kinds that DuckDB's columns hold otherwise than ours: they go by way of values."""
+"""Kinds that DuckDB represents differently: their columns are converted value by value."""
 
 
 def schema_of(peer: Peer, text: str) -> pa.Schema:
@@ -63,7 +63,7 @@ def run(peer: Peer, held: Lease, text: str, parameters: Sequence[Any] = ()) -> p
 
 
 def as_table(fields: Fields, found: Any) -> pa.Table:
-    """Rows, or the table they already are, in the types of `schema_of_fields`."""
+    """Convert rows, or the Arrow table that holds them, to the types of `schema_of_fields`."""
     schema = schema_of_fields(fields)
     table = getattr(found, "table", None)
     if table is None or any(field.type.kind in _OTHERWISE for field in fields):
@@ -131,7 +131,7 @@ def converted(data: DataPlan, parameters: Sequence[Any]) -> Row:
 
 
 def select_text(catalog: Catalog, found: Named, condition: str | None = None) -> str:
-    """A SELECT of the columns wanted."""
+    """A SELECT of the relation's requested columns."""
     schema = next(s.name for s in catalog.schemas if s.id == found.item.schema)
     columns = ", ".join(quote_identifier(name) for name in found.names)
     text = f"SELECT {columns} FROM {quote_identifier(schema, found.item.name)}"

@@ -1,14 +1,14 @@
 """Verbs that read rows at one position.
 
-    describe   table | view | query, columns            its Arrow schema, and what it is
+    describe   table | view | query, columns            its Arrow schema and kind
     lease      position                                 hold a position for the tasks of a job
     release    lease
-    splits     lease, table | view, count, filters      parts of about the same size
+    splits     lease, table | view, count, filters      parts of similar size
     scan       lease, table | view, columns, part       the rows of one part
     query      lease, query                             the rows of a SELECT
 
-A part is a list of key ranges. The empty list stands for all rows that the filters of the scan
-leave, found by a query: through an index, or of a view that cannot be read in parts.
+A part is a list of key ranges. The empty list stands for all rows that match the filters, found by
+a query: through an index, or for a view that cannot be read in parts.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def release(peer: Peer, arguments: Arguments) -> None:
 
 
 def splits(peer: Peer, arguments: Arguments) -> list[list[KeyRange]]:
-    """Parts that cover the relation as far as the filters leave it."""
+    """Parts that cover all rows of the relation that match the filters."""
     count = arguments.number("count")
     if not 1 <= count <= SPLITS_MAX:
         raise InvalidInput("number of splits is out of range", sqlstate="22023", found=count)
@@ -80,7 +80,7 @@ def splits(peer: Peer, arguments: Arguments) -> list[list[KeyRange]]:
 
 
 def _parts(held: Lease, ranges: list[KeyRange], count: int) -> list[list[KeyRange]]:
-    """One range is cut by its keys; of many, each part gets its share."""
+    """Split one range by its keys; distribute many ranges evenly over the parts."""
     if len(ranges) == 1:
         return [[(low, high)] for low, high in split_range(held.reader, *ranges[0], count)]
     size = -(-len(ranges) // count) if ranges else 1
@@ -98,7 +98,7 @@ def scan(peer: Peer, arguments: Arguments) -> Stream:
 
 
 def _queried(peer: Peer, held: Lease, found: Named, condition: Condition | None) -> pa.Table:
-    """The rows by a query. At a past position there is no index to serve the filters."""
+    """Read the rows by a query. At a past position there is no index to serve the filters."""
     if condition is None or held.transaction is None:
         return queries.run(peer, held, queries.select_text(held.reader.catalog, found))
     text = queries.select_text(held.reader.catalog, found, condition.text)

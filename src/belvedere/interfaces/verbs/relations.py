@@ -1,4 +1,4 @@
-"""What a peer may name: a table, a view or a query, with the columns it wants of it."""
+"""Resolution of the table or view and the columns that a request names."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from belvedere.interfaces.verbs.serving import Arguments
 
 @dataclass(frozen=True, slots=True)
 class Named:
-    """A table or view and the columns wanted, in the order asked for."""
+    """A table or view and its requested columns, in the order of the request."""
 
     item: Table | View
     columns: tuple[Column, ...]
@@ -35,7 +35,7 @@ class Named:
 
 
 def named(catalog: Catalog, arguments: Arguments) -> Named:
-    """By `table` or `view`, a name with or without its schema; `columns` when not all."""
+    """Resolve `table` or `view`, a name with or without schema, and `columns`, by default all."""
     table = arguments.optional_text("table")
     item: Table | View
     if table is not None:

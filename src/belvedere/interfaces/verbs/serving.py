@@ -1,4 +1,4 @@
-"""What a verb has at hand: the open store, the peer that asks, its arguments."""
+"""The context of a verb: the served store, the peer that sent the request, its arguments."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Serving:
-    """One open store, as all its peers see it."""
+    """An open store and the state that all its peers share."""
 
     database: Database
     shared: Shared
@@ -35,7 +35,7 @@ class Serving:
 
 
 class Stream(NamedTuple):
-    """An answer in Arrow batches. `value` goes ahead of them."""
+    """An answer in Arrow batches. `value` is sent before them."""
 
     schema: pa.Schema
     batches: Iterable[pa.RecordBatch]
@@ -49,7 +49,7 @@ class Upload(NamedTuple):
 
 @dataclass(slots=True)
 class Peer:
-    """One connection. Its session, and with it an open transaction, ends when it hangs up."""
+    """One connection. Its session and open transaction end when it disconnects."""
 
     serving: Serving
     _session: Session | None = field(default=None, init=False)
@@ -66,7 +66,7 @@ class Peer:
         return self._session
 
     def new_notices(self) -> list[str]:
-        """What its session said since it was last asked."""
+        """The notices of its session since the last call."""
         notices = self.session.services.notices
         new, self._told = notices.since(self._told), notices.told
         return new
@@ -77,7 +77,7 @@ class Peer:
 
 
 class Arguments:
-    """The arguments of a request. What is missing or of another kind is refused by name."""
+    """The arguments of a request. A missing argument or a wrong type is an error that names it."""
 
     def __init__(self, given: dict[str, Any], upload: Upload | None = None) -> None:
         self._given = given

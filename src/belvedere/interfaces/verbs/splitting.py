@@ -1,12 +1,12 @@
-"""A key range cut into parts of about the same number of rows, without reading it all.
+"""Splitting of a key range into parts with similar row counts, without reading all of it.
 
-A small range is read and cut exactly. Of a large one, keys are sampled: places between the first
-and the last key are guessed by interpolation, the store says which key really comes next, and the
-rows found there say how dense it is. The stretch with the most rows by this estimate is looked into
-again, until the stretches are small against the parts wanted.
+A small range is read and split exactly. A large one is sampled: keys between the first and the last
+are guessed by interpolation, the store returns the next existing keys, and these give the local
+density. The gap between two probes with the most estimated rows is probed again, until the gaps are
+small compared to the parts.
 
-Interpolation counts only with the byte values between the smallest and the largest that the sampled
-keys have at each place (`Scale`): digits and letters use a small share of what a byte can be.
+Interpolation uses only the byte values between the smallest and the largest that the sampled keys
+have at each byte position (`Scale`): digits and letters use a small share of a byte's values.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ PROBES_TO_LEARN = 48
 PROBES_MAX = 600
 STRETCHES_PER_PART = 24
 _WIDTH = 24
-"""Bytes after the common prefix that count for a guess."""
+"""Bytes after the common prefix that interpolation uses."""
 
 
 class Probe(NamedTuple):
-    """Some keys that follow each other."""
+    """Some consecutive keys."""
 
     keys: list[bytes]
 
@@ -71,8 +71,8 @@ def _sampled_bounds(reader: Reader, start: bytes, end: bytes, count: int) -> lis
 
 
 class Sample:
-    """Probes of a range. `counted` has the stretches, by the key they begin with, that were seen
-    whole."""
+    """Probes of a range, and the exact row counts of gaps that were read completely, by the first
+    key of the gap."""
 
     def __init__(self, reader: Reader, first: Probe, last: bytes) -> None:
         self._reader = reader
@@ -84,7 +84,7 @@ class Sample:
         self._scale = Scale(key for probe in self._probes.values() for key in probe.keys)
 
     def look_closer(self, wanted: int) -> None:
-        """Look into the stretch with the most rows until there are so many probes."""
+        """Probe the gap with the most estimated rows, until there are `wanted` probes."""
         heap = [(-self._rows(low, high), low, high) for low, high in pairwise(sorted(self._probes))]
         heapq.heapify(heap)
         while heap and len(self._probes) < wanted:
@@ -97,7 +97,7 @@ class Sample:
                 heapq.heappush(heap, (-self._rows(one, other), one, other))
 
     def _between(self, low: bytes, high: bytes) -> Probe | None:
-        """Rows from the middle between two probes; None when all rows there are seen."""
+        """Probe the middle between two probes; None when all rows there have been read."""
         begun = self._probes[low].keys
         near = _probe(self._reader, begun[-1] + b"\0", high)
         if near is None or len(near.keys) < PROBE_ROWS:
@@ -113,7 +113,7 @@ class Sample:
         return near
 
     def _rows(self, low: bytes, high: bytes) -> float:
-        """About how many rows lie between two probes, the first included."""
+        """Estimate the rows between two probes, the first included."""
         if low in self._counted:
             return float(self._counted[low])
         width = self._scale.number(high) - self._scale.number(low)
@@ -127,7 +127,7 @@ class Sample:
         return (len(probe.keys) - 1) / width if width > 0 else None
 
     def cut(self, count: int) -> list[bytes]:
-        """The probes that come nearest to every count-th part of the rows."""
+        """The probed keys nearest to the bounds of `count` equal parts of the estimated rows."""
         stretches = list(pairwise(sorted(self._probes)))
         sizes = [self._rows(low, high) for low, high in stretches]
         part = sum(sizes) / count
@@ -153,8 +153,8 @@ def _last_key(reader: Reader, start: bytes, end: bytes) -> bytes | None:
 
 
 class Scale:
-    """Keys as numbers and back, in the order of keys. A place counts from the smallest to the
-    largest byte seen there."""
+    """An order-preserving map between keys and numbers. Each byte position has as many digits as
+    there are values from the smallest to the largest byte sampled there."""
 
     def __init__(self, keys: Iterable[bytes]) -> None:
         known = sorted(keys)

@@ -1,9 +1,9 @@
-"""Rows that tasks hand over before the job commits: files beside the store that nobody reads yet.
+"""Staging files: rows that tasks upload before their job commits, not yet visible to readers.
 
-A part is one task's rows, a Parquet file under PATH/staging, so that COPY can take it as columns.
-Its name is that of its job and a random one, 32 hexadecimal digits each. When a job ends, well or
-not, all its parts go, also those of tasks that nobody heard of again; a part that comes later is
-refused. What a killed driver left is gone when the store is opened again.
+A part is one task's rows, a Parquet file under PATH/staging, so that COPY can read it by columns.
+Its name is the job's name and a random one, 32 hexadecimal digits each. When a job ends, with or
+without success, all its parts are removed, also those of lost tasks; a part that arrives later is
+refused. Parts that a killed driver left are removed when the store is opened again.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ import pyarrow.parquet as files
 from belvedere.errors import InvalidInput, Unavailable, Unsupported
 from belvedere.interfaces.verbs.serving import Upload
 
-DIRECTORY = "staging"  # emptied by the owner when it begins
+DIRECTORY = "staging"  # the owner empties it at its start
 BATCH_ROWS = 20_000
 _PLAIN: dict[str, Any] = {"compression": "none", "use_dictionary": False, "write_statistics": False}
 _JOB = re.compile(r"[0-9a-f]{32}")
 _NAME = re.compile(r"[0-9a-f]{64}")
 
 Ended = deque[str]
-"""The jobs that ended last."""
+"""The names of jobs that ended, newest last."""
 
 
 def stage(store: Path, upload: Upload, job: str | None, ended: Ended) -> tuple[str, int]:
-    """Keep the rows; returns the part's name and how many there are."""
+    """Write the rows to a part; return its name and row count."""
     directory = store / DIRECTORY
     directory.mkdir(mode=0o700, exist_ok=True)
     job = secrets.token_hex(16) if job is None else _checked(job)
@@ -43,7 +43,7 @@ def stage(store: Path, upload: Upload, job: str | None, ended: Ended) -> tuple[s
             for batch in upload.batches:
                 writer.write_batch(batch)
                 rows += batch.num_rows
-        if job in ended:  # after the file is there: `end_job` looks for files after it says so
+        if job in ended:  # after the file exists: `end_job` adds the job, then lists files
             raise Unavailable("the job of these rows has ended", sqlstate="55000", job=job)
     except pa.ArrowNotImplementedError as error:
         path.unlink(missing_ok=True)
@@ -64,7 +64,7 @@ def read_parts(store: Path, names: list[str]) -> Iterator[pa.RecordBatch]:
 
 
 def columns_of_parts(store: Path, names: list[str]) -> list[str]:
-    """The columns of the parts, which must be the same."""
+    """The columns of the parts, which must agree."""
     found = [files.read_schema(existing(store, name)).names for name in names]
     if any(one != found[0] for one in found):
         raise InvalidInput("parts of a job have different columns", sqlstate="42804")
@@ -83,7 +83,7 @@ def discard(store: Path, names: list[str]) -> None:
 
 
 def end_job(store: Path, job: str, ended: Ended | None) -> None:
-    """Remove all parts of a job. With `ended`, those of tasks that are late are refused."""
+    """Remove all parts of a job. With `ended`, parts of late tasks are refused from then on."""
     if ended is not None:
         ended.append(_checked(job))
     for path in (store / DIRECTORY).glob(f"{_checked(job)}*"):

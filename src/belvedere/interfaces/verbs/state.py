@@ -1,4 +1,4 @@
-"""Verbs about the store as a whole: position, identity, backup."""
+"""Verbs about the store itself: position, identity, backup."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def position(peer: Peer, arguments: Arguments) -> int:
 
 
 def identity(peer: Peer, arguments: Arguments) -> dict[str, Any]:
-    """Which store this is, and which stretch of the log it has: first .. position."""
+    """The identity of the store, and the positions its log has: first .. position."""
     database = peer.database
     return {
         "store": database.store_id.hex(),
@@ -33,7 +33,7 @@ def identity(peer: Peer, arguments: Arguments) -> dict[str, Any]:
 
 
 def wait(peer: Peer, arguments: Arguments) -> int:
-    """Wait until the log reaches past a position, for so many seconds at most; where it is then."""
+    """Wait at most `seconds` until the log is past a position; return the newest position."""
     seconds = min(arguments.number("seconds"), 60)
     peer.database.visibility.wait_past(arguments.number("position"), seconds)
     return peer.database.position

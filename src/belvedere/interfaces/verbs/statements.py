@@ -11,7 +11,7 @@ BATCH_ROWS = 20_000
 
 def execute(peer: Peer, arguments: Arguments) -> object:
     """Run the statements of a text; the answer is the last one's. A transaction that it begins
-    lasts until the peer ends it or hangs up."""
+    lasts until the peer ends it or disconnects."""
     session = peer.session
     parameters = arguments.items("parameters") if arguments.has("parameters") else []
     result = session.execute(
@@ -35,7 +35,7 @@ def execute(peer: Peer, arguments: Arguments) -> object:
 
 
 def notices(peer: Peer, arguments: Arguments) -> list[str]:
-    """What a statement said before it failed: only an answer brings its own."""
+    """The notices of a failed statement; an answer carries its own."""
     return peer.new_notices()
 
 

@@ -1,4 +1,4 @@
-"""The table of verbs: all that can be asked of an open store."""
+"""The registry of all verbs, by name."""
 
 from __future__ import annotations
 

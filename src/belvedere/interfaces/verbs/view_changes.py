@@ -1,9 +1,9 @@
-"""Verbs that read a view's own changes: what `con.subscribe` gives, for other processes.
+"""Verbs that read the changefeed of a view: `con.subscribe` for other processes.
 
 | column | type |
 |---|---|
-| position | where the view got it: of a deferred view, the end of the batch it came with |
-| weight | how many copies of the row came; negative: went |
+| position | where the view applied it: for a deferred view, the end of the maintenance batch |
+| weight | how many copies of the row were inserted; negative: deleted |
 | row | the row, as a struct |
 """
 
@@ -32,7 +32,7 @@ def schema_of(found: Named) -> pa.Schema:
 
 
 def view_position(peer: Peer, arguments: Arguments) -> int:
-    """Up to where the view's changes can be read. Its changes are kept from now on."""
+    """The position up to which the view's changes can be read; they are retained from then on."""
     with _subscribed(peer, arguments, None) as subscription:
         return subscription.position
 

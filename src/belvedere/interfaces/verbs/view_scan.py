@@ -1,5 +1,7 @@
-"""A view read in parts. Its stored state is scanned by key range where every stored row gives its
-rows of the view by itself; a view that is put together from several is read as a whole.
+"""Scan of a view in parts.
+
+The stored state is scanned by key range where each stored row yields its view rows independently; a
+view whose rows combine several stored rows is read in one part.
 """
 
 from __future__ import annotations
@@ -29,7 +31,7 @@ BATCH_ROWS = 20_000
 
 
 def view_range(peer: Peer, held: Lease, view: View) -> KeyRange | None:
-    """The keys of the view's state, when it can be read in parts."""
+    """The key range of the view's state, if it can be read in parts."""
     catalog = held.reader.catalog
     if held.transaction is None or not _row_by_row(peer, catalog, view):
         return None
@@ -52,7 +54,7 @@ def _row_by_row(peer: Peer, catalog: Catalog, view: View) -> bool:
 def view_rows(
     peer: Peer, held: Lease, found: Named, ranges: Sequence[KeyRange]
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of the view from these stretches of its state."""
+    """The rows of the view from these key ranges of its state."""
     view, catalog = found.item, held.reader.catalog
     assert isinstance(view, View)
     plan = _wanted(peer.database.views.keeper.reading(catalog, view), found)
@@ -72,7 +74,7 @@ def _wanted(plan: n.Node, found: Named) -> n.Node:
 
 
 def _reader(peer: Peer, held: Lease, view: View) -> Reader:
-    """The held snapshot with what the log has for a deferred view put on top."""
+    """The leased snapshot, with pending log changes applied for a deferred view."""
     assert held.transaction is not None
     if view.maintenance is Maintenance.IMMEDIATE:
         return held.transaction

@@ -1,6 +1,6 @@
-"""Rows of any statement as Arrow batches and back, each value exactly as it was.
+"""Lossless conversion of result rows to Arrow batches and back.
 
-What Arrow has no exact type for travels as text: NUMERIC, and values whose type is unknown.
+Values without an exact Arrow type are sent as text: NUMERIC, and values of unknown type.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from belvedere.plan.fields import Field, Fields
 from belvedere.types import Interval, Kind, Row, SqlType
 
 Described = list[Any]
-"""Name and type of a field: name, kind, length, precision, scale, and the same of an element."""
+"""Name and type of a field: name, kind, length, precision, scale, and for an array its element."""
 
 _TEXT_KINDS = frozenset({Kind.NUMERIC, Kind.UNKNOWN})
 

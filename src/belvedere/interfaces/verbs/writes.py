@@ -1,8 +1,8 @@
-"""Verbs that write: `stage` rows, then `write` all parts of a job at once, or `end_job` without.
+"""Verbs that write: "stage" rows, then "write" all parts of a job at once, or "end_job" without.
 
-`write` is one transaction, so a job is visible as a whole or not at all. A job that may repeat
-itself names its `writer` and `batch`: the last batch of every writer is a row of an ordinary table,
-written in the same transaction, and a batch that is not newer is not written again.
+"write" is one transaction, so a job is atomic. For exactly-once writes a job names its `writer` and
+`batch`: the last batch of every writer is a row of an ordinary table, written in the same
+transaction, and a batch that is not newer is not written again.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _TABLE = f"""
 
 
 def check_columns(peer: Peer, arguments: Arguments) -> None:
-    """Whether rows with these columns can be written; says what is wrong before any work."""
+    """Require that rows with these columns can be written; fails before any rows are sent."""
     catalog = peer.database.catalog
     schema, name = split_name(catalog, arguments.text("table"))
     columns = [one for one in arguments.texts("columns") or [] if one != CORRUPT]
@@ -64,14 +64,14 @@ def discard(peer: Peer, arguments: Arguments) -> None:
 
 
 def end_job(peer: Peer, arguments: Arguments) -> None:
-    """Remove what tasks of a job handed over. A stream comes again under the same name."""
+    """Remove the parts of a job. With `again` later parts are accepted: streams reuse the name."""
     ended = None if arguments.optional_number("again") else peer.serving.ended_jobs
     staging.end_job(peer.serving.directory, arguments.text("job"), ended)
 
 
 def write(peer: Peer, arguments: Arguments) -> Stream:
-    """The value says what was done; the rows are those that were rejected. The job has ended then,
-    well or not; that of a `writer` has another batch."""
+    """Write the parts. The value is a summary, the rows are the rejected ones. The job then ends,
+    with or without success, unless a `writer` is named, which has more batches."""
     try:
         return _write(peer, arguments)
     finally:
@@ -112,7 +112,7 @@ def _write(peer: Peer, arguments: Arguments) -> Stream:
 def _transaction(
     peer: Peer, session: Session, arguments: Arguments, parts: list[str]
 ) -> tuple[Outcome, bool]:
-    """What was written, and whether it had been written before."""
+    """The outcome, and whether the batch had been written before."""
     writer, batch = arguments.optional_text("writer"), arguments.optional_number("batch")
     session.execute("BEGIN")
     try:
@@ -161,7 +161,7 @@ def _copied(session: Session, target: Target, directory: Path, part: str) -> int
 
 
 def _json(row: Row) -> str:
-    """A row as it was given, as a JSON array."""
+    """A row as it was sent, as a JSON array."""
     return json.dumps(row, default=str, ensure_ascii=False)
 
 

@@ -1,8 +1,8 @@
-"""Staged rows into a table, in one transaction: append, upsert or delete.
+"""Writer of staged rows to a table, in one transaction: append, upsert or delete.
 
-Every row goes through the INSERT or DELETE that a statement would be, so defaults, constraints,
-indexes and views see nothing special. When bad rows are to be rejected rather than to stop the job,
-a chunk that fails is tried again row by row, and each row that fails is kept with the reason.
+Rows take the plan of an ordinary INSERT or DELETE statement, so defaults, constraints, indexes and
+views need no special case. When bad rows are to be rejected rather than to stop the job, a chunk
+that fails is retried row by row, and each row that fails is recorded with the reason.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ OPERATIONS = ("append", "upsert", "delete")
 CHUNK_ROWS = 5_000
 REJECTS_MAX = 100_000
 _STAGED = -2
-"""The number under which a chunk stands in for the VALUES of the INSERT."""
+"""The CTE number under which a chunk replaces the VALUES of the INSERT."""
 
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where rows go, and which columns they have, in their order."""
+    """The table that rows are written to, and the columns of the rows, in order."""
 
     table: Table
     schema: str
@@ -53,14 +53,14 @@ class Target:
 
     @property
     def key(self) -> tuple[int, ...]:
-        """Where in a row the primary key stands."""
+        """The positions of the primary key in a row."""
         places = {column.slot: i for i, column in enumerate(self.columns)}
         return tuple(places[slot] for slot in self.table.primary_key)
 
 
 @dataclass(slots=True)
 class Outcome:
-    """What became of the rows. `rejected` are (row as given, SQLSTATE, reason)."""
+    """Counts of a write. `rejected` has (row as sent, SQLSTATE, reason)."""
 
     written: int = 0
     rejected: list[tuple[Row, str, str]] = field(default_factory=list)
@@ -78,7 +78,7 @@ class Outcome:
 def target_of(
     catalog: Catalog, schema: str, name: str, columns: Sequence[str], operation: str
 ) -> Target:
-    """Check what is given against the table: all that does not fit is named."""
+    """Check the columns and the operation against the table; an error names every mismatch."""
     if operation not in OPERATIONS:
         raise InvalidInput(
             "unknown operation", sqlstate="22023", hint=f"one of {', '.join(OPERATIONS)}"
@@ -103,7 +103,7 @@ def target_of(
 
 
 def _needed(columns: Iterable[Column], key: list[Column], operation: str) -> list[str]:
-    """Columns that must be given: for an INSERT, those that have no value by themselves."""
+    """Columns that must be sent: the key, and for an INSERT those NOT NULL without a default."""
     names = [] if operation == "append" else [column.name for column in key]
     if operation == "delete":
         return names
@@ -117,7 +117,7 @@ class Writer:
     def __init__(
         self, session: Session, target: Target, *, reject: bool, corrupt: int | None = None
     ) -> None:
-        """`corrupt`: where in a row the text of a record stands that could not be parsed."""
+        """`corrupt`: the position in a row of the text of a record that could not be parsed."""
         self._session = session
         self._target = target
         self._reject = reject
@@ -132,7 +132,7 @@ class Writer:
         self._compiled: Rows | None = None
 
     def write(self, given: Iterator[Row]) -> None:
-        """All rows, in chunks."""
+        """Write all rows, in chunks."""
         chunk: list[Row] = []
         for row in given:
             chunk.append(row)
