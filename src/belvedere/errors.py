@@ -5,7 +5,7 @@
     ├── Retry             run the transaction again; `lost_to` is the position it lost to
     ├── Unsupported       names the construct that is missing, and what to use instead
     ├── Unavailable       the store cannot do it now: busy, full, timed out, outcome unknown
-    └── Corruption        stop: the store is damaged or somebody else altered it
+    └── Corruption        stop: the store is damaged, or something outside Belvedere altered it
 
 A message is constant and lower case, so that it can be searched for and counted; what varies goes
 into `facts` (machine-readable), `detail` (for people) and `hint` (what to do). The DB-API door
@@ -74,7 +74,7 @@ class Retry(Error):
 
 
 class Unsupported(Error):
-    """A construct Belvedere does not have. The message names it, the hint names the way around."""
+    """A construct Belvedere does not have. The message names it, the hint names a workaround."""
 
     default_sqlstate = "0A000"
 
@@ -87,6 +87,6 @@ class Unavailable(Error):
 
 
 class Corruption(Error):
-    """What the store holds contradicts what was promised. Nothing is served from it."""
+    """The stored data contradicts an invariant. Nothing is served from it."""
 
     default_sqlstate = "XX001"

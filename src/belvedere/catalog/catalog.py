@@ -56,9 +56,9 @@ class Catalog:
     def __init__(self, objects: Mapping[int, AnyObject]) -> None:
         self.objects = objects
         self.version = objects[HEAD_ID].version
-        self.compiled: dict[int, object] = {}  # what catalog.relation compiles, kept per object
-        self.memo: dict[object, object] = {}  # what depends on several objects: this catalog only
-        self.roots: dict[int, Any] = {}  # the same for root keys, which every write asks for
+        self.compiled: dict[int, object] = {}  # cache of compiled relations, by object id
+        self.memo: dict[object, object] = {}  # cache of values derived from several objects
+        self.roots: dict[int, Any] = {}  # cache of root-key functions, read on every write
 
     @property
     def head(self) -> Head:
@@ -67,7 +67,7 @@ class Catalog:
         return head
 
     def replaced(self, changed: Mapping[int, AnyObject | None]) -> Catalog:
-        """A new catalog with these objects put in (None: removed)."""
+        """A new catalog with these objects added or replaced (None: removed)."""
         objects = dict(self.objects)
         for id_, item in changed.items():
             if item is None:

@@ -1,4 +1,4 @@
-"""What a definition statement asks for, before it has ids: the input of `catalog.edit`.
+"""Definitions of tables, indexes, sequences and views without ids: the input of `catalog.edit`.
 
 The SQL binder fills these from text; a Python program may build them by hand. Names are plain
 (already case-folded, unquoted); expressions are normalised SQL text.
@@ -21,8 +21,8 @@ from belvedere.types import SqlType
 
 @dataclass(frozen=True, slots=True)
 class ColumnDefinition:
-    """`missing` is the value that rows older than an added column have; `numbers` says how the
-    sequence of a serial or identity column counts, its name is made up."""
+    """`missing` is the value of an added column in rows older than it; `numbers` are the options of
+    the sequence of a serial or identity column, whose name is generated."""
 
     name: str
     type: SqlType

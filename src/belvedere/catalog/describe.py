@@ -1,4 +1,4 @@
-"""What the printer has to know of each relation, from the catalog."""
+"""Relation descriptions from the catalog for the key-value printer: names, key codec, layout."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from belvedere.types import BIGINT
 
 
 def describer(catalog: Catalog) -> Describe:
-    """How to print the relations of this catalog; dropped ones are not known any more."""
+    """A function that describes the relations of this catalog; None for dropped ones."""
 
     def describe(relation: int) -> RelationDescription | None:
         if relation in (CATALOG_RELATION, SEQUENCE_RELATION):
@@ -93,6 +93,6 @@ def _view(catalog: Catalog, view: View) -> RelationDescription:
 
 
 def qualified(catalog: Catalog, item: Table | Index | View | PlainView | Sequence) -> str:
-    """The name, behind its schema where that is not public."""
+    """The object's name, prefixed with its schema unless that is public."""
     schema = next(schema.name for schema in catalog.schemas if schema.id == item.schema)
     return item.name if schema == "public" else f"{schema}.{item.name}"

@@ -1,11 +1,11 @@
-"""A set of catalog changes in the making: definitions in, objects with ids out.
+"""Catalog edits: a set of DDL changes that turns definitions into catalog objects with ids.
 
 An edit starts from one catalog and ends as the objects that differ from it, the head among them
 with the next version. Every edit writes the head, so two edits that started from the same catalog
 can never both commit (the second gets Retry and starts over from the newer one).
 
-Rules checked here are those of names and structure; rules of data (does every row satisfy the new
-constraint?) belong to whoever applies the edit.
+An edit checks names and structure only; the code that applies it checks the data (does every row
+satisfy the new constraint?).
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class Edit:
         return id_
 
     def drop_schema(self, id_: int) -> None:
-        """At once: what was in it is dropped already."""
+        """Remove the schema at once: its objects are dropped already."""
         assert isinstance(self.catalog.get(id_), Schema)
         self._forget(id_)
 
@@ -124,12 +124,12 @@ class Edit:
         return id_
 
     def drop_sequence(self, id_: int) -> None:
-        """At once: a sequence has no rows of its own."""
+        """Remove the sequence at once: it has no rows of its own."""
         assert isinstance(self.catalog.get(id_), Sequence)
         self._forget(id_)
 
     def drop_plain_view(self, id_: int) -> None:
-        """At once: a plain view is only its text."""
+        """Remove the plain view at once: it is only its text."""
         assert isinstance(self.catalog.get(id_), model.PlainView)
         self._forget(id_)
 
@@ -169,7 +169,7 @@ class Edit:
         return id_
 
     def set_root(self, table_id: int, root: str | None) -> None:
-        """'self', the name of a foreign key, or None for the default rule."""
+        """Set the table's root: 'self', the name of a foreign key, or None for the default rule."""
         table = msgspec.structs.replace(self.catalog.table(table_id), root=root)
         require_root(table)
         self.put(table)
@@ -232,7 +232,7 @@ class Edit:
         self.put(msgspec.structs.replace(table, columns=(*table.columns, column)))
 
     def replace_column(self, table_id: int, column: model.Column) -> None:
-        """Put a changed column in the place of the one with its slot."""
+        """Replace the column that has the same slot."""
         table = self.catalog.table(table_id)
         columns = tuple(column if c.slot == column.slot else c for c in table.columns)
         self.put(msgspec.structs.replace(table, columns=columns))
@@ -291,7 +291,7 @@ class Edit:
     def create_index(
         self, wanted: IndexDefinition, *, constraint: bool = False, hidden: bool = False
     ) -> int:
-        """A new index; in state BUILDING when the table may have rows, READY when it is new too."""
+        """Create an index; BUILDING when the table may have rows, READY when the table is new."""
         table = self.catalog.expect(Table, wanted.table, wanted.schema)
         if len(wanted.parts) > KEY_COLUMNS_MAX:
             raise InvalidInput("too many key columns", sqlstate="54011", limit=KEY_COLUMNS_MAX)
@@ -346,7 +346,7 @@ class Edit:
         self.put(msgspec.structs.replace(table, foreign_keys=(*table.foreign_keys, key)))
 
     def drop_foreign_key(self, table_id: int, name: str) -> None:
-        """With the index that was made for it, unless another foreign key uses that too."""
+        """Drop the key and the index created for it, unless another foreign key uses that index."""
         table = self.catalog.table(table_id)
         gone = next((key for key in table.foreign_keys if key.name == name), None)
         if gone is None:
@@ -359,7 +359,7 @@ class Edit:
             self.drop_index(index.id)
 
     def _users_of(self, index: int) -> list[tuple[Table, model.ForeignKey]]:
-        """The foreign keys that are checked by way of this index."""
+        """The foreign keys that are checked through this index."""
         return [
             (table, key)
             for table in self.catalog.tables
@@ -379,7 +379,7 @@ class Edit:
     def _child_index(
         self, table: Table, slots: tuple[int, ...], wanted: ForeignKeyDefinition
     ) -> int:
-        """The index that finds a parent's children; made when there is none."""
+        """The index that finds a parent's children; created when there is none."""
         for index in self.catalog.indexes_of(table.id):
             leading = tuple(part.slot for part in index.parts[: len(slots)])
             plain = index.where is None and not index.unique
@@ -464,7 +464,7 @@ class Edit:
         for other, key in users:
             self.drop_foreign_key(other.id, key.name)
         for view in views:
-            if not is_dropped(self.catalog.objects[view.id]):  # with a view it stood on
+            if not is_dropped(self.catalog.objects[view.id]):  # dropped with a view it reads
                 self.drop_view(view.id, cascade=True)
 
     def drop_view(self, id_: int, *, cascade: bool = False) -> None:
@@ -491,7 +491,7 @@ class Edit:
         self.put(msgspec.structs.replace(item, state=State.DROPPED, dropped_at=self._version))
 
     def remove(self, ids: Iterable[int]) -> None:
-        """Forget dropped objects for good: their rows are gone."""
+        """Remove dropped objects from the catalog, once their rows are deleted."""
         for id_ in ids:
             item = self.catalog.get(id_)
             assert item is not None
@@ -508,7 +508,7 @@ class Edit:
         return self.catalog.schema_id(schema)
 
     def free_name(self, wanted: str, schema: str) -> str:
-        """A name like the wanted one that nothing in the schema has."""
+        """The wanted name, with a number appended when an object in the schema has it."""
         name, number = shortened(wanted), 0
         while self.catalog.find(name, schema) is not None:
             number += 1

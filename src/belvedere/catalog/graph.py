@@ -1,4 +1,4 @@
-"""The foreign-key graph, and the rooted trees it makes.
+"""The foreign-key graph, and the rooted trees it forms.
 
 The root of a row is found by following the first enforced NOT NULL foreign key upward until a table
 has none; `root = 'self'` or `root = '<foreign key>'` on a table overrides the rule. A cycle ends
@@ -24,7 +24,7 @@ def children_of(catalog: Catalog, parent: int) -> tuple[tuple[Table, ForeignKey]
 
 
 def upward_key(table: Table) -> ForeignKey | None:
-    """The foreign key by which rows of this table hang under their parent, if any."""
+    """The foreign key that makes rows of this table children in the hierarchy, if any."""
     if table.root == "self":
         return None
     not_null = {c.slot for c in table.columns if c.not_null}

@@ -1,4 +1,4 @@
-"""The objects of the catalog, as they are stored, logged and handed around.
+"""The catalog's objects: their in-memory and stored form, one struct per kind.
 
 Each object is one row of the system relation CATALOG: key = object id, value = its encoding here. A
 catalog change is thus an ordinary logged change, and replaying the log rebuilds the catalog too.
@@ -6,10 +6,10 @@ catalog change is thus an ordinary logged change, and replaying the log rebuilds
 Invariants
 - Ids are never reused. Ids below 100 belong to the system; `Head` has id 0.
 - An object is immutable; a change stores a new object under the same id. `version` is the catalog
-  version that last changed it, so a commit can tell whether what it planned on still stands.
-- Columns are only ever appended: `Column.slot` is the column's place in the stored row for ever. A
-  dropped column keeps its slot and is written as NULL.
-- Expressions (defaults, checks, index expressions, view definitions) are kept as SQL text.
+  version that last changed it, so a commit can detect that an object it planned on has changed.
+- Columns are only ever appended: `Column.slot` is the column's position in the stored row for
+  ever. A dropped column keeps its slot and is written as NULL.
+- Expressions (defaults, checks, index expressions, view definitions) are stored as SQL text.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ FIRST_USER_ID = 100
 
 
 class State(enum.StrEnum):
-    """Who reads and who writes an index or view in each state of its life."""
+    """The state of a table, index or view: whether queries read it and maintenance writes it."""
 
-    BUILDING = "building"  # written by maintenance, read by nobody
+    BUILDING = "building"  # written by maintenance, not read
     READY = "ready"  # written and read
     DROPPED = "dropped"  # rows stay until the log is trimmed past the drop
 
 
 class Action(enum.StrEnum):
-    """What a foreign key does to children when the parent's key goes away."""
+    """What a foreign key does to child rows when the parent's key is deleted or changed."""
 
     NO_ACTION = "no action"
     RESTRICT = "restrict"
@@ -57,7 +57,7 @@ class ViewKind(enum.StrEnum):
 
 
 class TypeName(msgspec.Struct, frozen=True, array_like=True):
-    """SqlType as stored."""
+    """The stored form of a SqlType."""
 
     kind: str
     length: int | None = None
@@ -116,7 +116,7 @@ class ForeignKey(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class Object(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", kw_only=True):
-    """What every object has. `schema` is the id of its schema (0 for a schema itself)."""
+    """Fields common to all objects. `schema` is the id of the object's schema (0 for a schema)."""
 
     id: int
     name: str
@@ -125,7 +125,7 @@ class Object(msgspec.Struct, frozen=True, omit_defaults=True, tag_field="kind", 
 
 
 class Head(Object, frozen=True, omit_defaults=True, tag="head", kw_only=True):
-    """One per store. Every catalog change writes it, so two of them can never both commit."""
+    """One per store. Every catalog change writes it, so concurrent changes never both commit."""
 
     next_id: int = FIRST_USER_ID
 
@@ -166,8 +166,8 @@ class Index(Object, frozen=True, omit_defaults=True, tag="index", kw_only=True):
     unique: bool = False
     nulls_distinct: bool = True
     where: str | None = None
-    constraint: bool = False  # made by UNIQUE, not by CREATE INDEX
-    hidden: bool = False  # made by us to serve a foreign key
+    constraint: bool = False  # created by UNIQUE, not by CREATE INDEX
+    hidden: bool = False  # created by the system to serve a foreign key
     state: State = State.READY
     maintenance: Maintenance = Maintenance.IMMEDIATE
     dropped_at: int = 0
@@ -193,9 +193,9 @@ class View(Object, frozen=True, omit_defaults=True, tag="view", kw_only=True, di
     each had when the view was defined (its definition sees no later ones); `reads` the views that
     its definition names; `group` its maintenance group (0: immediate).
 
-    It is kept as linear state (codec.state): rows of `stored` columns, the first `key_columns` of
-    them the key, each with `amounts` numbers, the first of which counts rows. `orders` says of the
-    first key columns whether they are descending, and whether NULLs stand first.
+    It is stored as linear state (codec.state): rows of `stored` columns, the first `key_columns` of
+    them the key, each with `amounts` numbers, the first of which counts rows. `orders` gives
+    (descending, nulls first) of the first key columns.
 
     `supporting_objects` are the indexes and auxiliary views that its maintenance reads; they are
     dropped with the last view that has them. `auxiliary_views` are those that hold the parts of

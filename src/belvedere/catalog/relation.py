@@ -1,8 +1,8 @@
-"""A relation made ready for work: its key codec, its row layout, and what is checked on every row.
+"""Compiled relations: the key codec, the row layout and the row checks of a table, index or view.
 
-Compiled once per object and catalog, kept in `Catalog.compiled`.
+Each is compiled once per object and catalog, and cached in `Catalog.compiled`.
 
-- A table stores whole rows by slot; its key is the primary key.
+- A table stores all columns by slot; its key is the primary key.
 - An index stores (key parts, primary key, included columns); its key is the key parts followed by
   the primary key, so that equal values stay apart and a look-up is a prefix range.
 - A view stores linear state: columns of its own with amounts behind them, by slot like a table's.
@@ -43,8 +43,8 @@ class CompiledTable:
 class CompiledIndex:
     """A row of an index is (key part values, primary key values, included values).
 
-    `key` is of the parts and the primary key, `unique_key` of the parts alone: the key of an entry
-    of a unique index whose values are all there, so that a look-up is one get."""
+    `key` encodes the parts and the primary key, `unique_key` the parts only: the key of an entry of
+    a unique index without NULLs, so that a look-up is one get."""
 
     index: Index
     key: KeyCodec
@@ -58,7 +58,7 @@ class CompiledIndex:
 
 @dataclass(frozen=True, slots=True)
 class CompiledView:
-    """A view as it is stored; slots are the stored columns, then the amounts."""
+    """The codecs of a view's state; slots are the stored columns, then the amounts."""
 
     view: View
     key: KeyCodec
@@ -69,7 +69,7 @@ class CompiledView:
 
 
 def compiled_relation(catalog: Catalog, id_: int) -> CompiledTable | CompiledView:
-    """What a scan needs of a table or view: key, layout, start and end."""
+    """The key, layout, start and end of a table or view, for a scan."""
     if isinstance(catalog.get(id_), View):
         return compiled_view(catalog, id_)
     return compiled_table(catalog, id_)
@@ -113,14 +113,14 @@ def table_layout(columns: tuple[Column, ...]) -> RowLayout:
 
 
 def missing_value(column: Column) -> Any:
-    """What rows older than the column have in it."""
+    """The column's value in rows older than the column."""
     if column.missing is None:
         return None
     return RowLayout((Slot(column.type, None),)).decode(column.missing)[0]
 
 
 def missing_bytes(type_: SqlType, value: Any) -> bytes | None:
-    """`Column.missing` of a value."""
+    """The encoding of a value for `Column.missing`."""
     return None if value is None else RowLayout((Slot(type_, None),)).encode((value,))
 
 
@@ -153,7 +153,7 @@ def _key_of(key: KeyCodec, slots: tuple[int, ...]) -> Callable[[Row], bytes]:
 
 
 def _same_key(slots: tuple[int, ...]) -> Callable[[Row, Row], bool]:
-    """Whether two rows have the very same key values; False when in doubt."""
+    """A test whether two rows hold identical key objects; False for equal copies."""
     if len(slots) == 1:
         only = slots[0]
         return lambda old, new: old[only] is new[only]

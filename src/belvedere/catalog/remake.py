@@ -1,9 +1,9 @@
-"""A table made anew under another id: the way to change how its rows are stored.
+"""Table rewrite: a copy of a table under a new id, to change its key or a column's type.
 
 Rows, log records and before-images of a table are all read by its columns and its key, so neither
 may change under one id. A table with another key or with a column of another type is therefore a
-new table: it has the old one's name and slots, takes over its indexes, foreign keys and sequences,
-and whoever makes it copies the rows.
+new table: it has the old one's name and slots and takes over its indexes, foreign keys and
+sequences. The caller copies the rows.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ replace = msgspec.structs.replace
 
 
 def has_primary_key(table: Table) -> bool:
-    """Whether the key is one that was asked for, not the hidden row id."""
+    """Whether the table has a declared primary key, not the hidden row id."""
     return not table.columns[table.primary_key[0]].hidden
 
 
@@ -51,9 +51,9 @@ def _dropped(column: Column) -> Column:
 
 
 def remake_table(edit: Edit, table: Table) -> Table:
-    """Put `table` in the place of the one with its id, under a new id, which is returned with it.
+    """Replace the table that has the id of `table` by `table` under a new id, and return that.
 
-    All rows are to be written anew, so no column has a value for rows older than itself."""
+    The caller writes all rows again, so no column keeps a value for rows older than itself."""
     old = edit.catalog.table(table.id)
     indexes = edit.catalog.indexes_of(old.id)
     ids = {old.id: edit.allocate()} | {index.id: edit.allocate() for index in indexes}
@@ -101,7 +101,7 @@ def _require_matching_keys(edit: Edit, id_: int) -> None:
 
 
 def retyped_parts(index: Index, types: dict[int, TypeName]) -> Index:
-    """The index with the types of its expressions as given, by the number of the part."""
+    """The index with new types for its expressions, given by the number of the key part."""
     parts = tuple(
         replace(part, type_name=types.get(i, part.type_name)) for i, part in enumerate(index.parts)
     )

@@ -1,6 +1,4 @@
-"""Rules of names and structure that can be told from one definition, and names made up for the
-nameless.
-"""
+"""Validation rules for single definitions, and default names of objects defined without a name."""
 
 from __future__ import annotations
 
@@ -87,7 +85,7 @@ def require_matching(
 
 
 def _family(kind: Kind) -> str:
-    """Types whose equal values have equal keys."""
+    """The name of the class of types whose equal values encode to equal keys."""
     if kind in (Kind.SMALLINT, Kind.INTEGER, Kind.BIGINT):
         return "integer"
     if kind in (Kind.VARCHAR, Kind.TEXT):
@@ -98,7 +96,7 @@ def _family(kind: Kind) -> str:
 
 
 def shortened(name: str, suffix: str = "") -> str:
-    """A made-up name, cut so that it is one, with the suffix whole."""
+    """A generated name, cut to the longest that is allowed; the suffix is never cut."""
     room = NAME_BYTES_MAX - len(suffix.encode())
     return name.encode()[:room].decode(errors="ignore") + suffix
 
@@ -118,7 +116,7 @@ def require_sequence(wanted: SequenceDefinition) -> None:
 
 
 def require_root(table: Table) -> None:
-    """The foreign key that `root` names is there, enforced, and never NULL."""
+    """Check that the foreign key that `root` names exists, is enforced and is NOT NULL."""
     if table.root in (None, "self"):
         return
     not_null = {column.slot for column in table.columns if column.not_null}
@@ -134,7 +132,7 @@ def require_root(table: Table) -> None:
 
 
 def still_used(item: Table | Index | View, users: list[str]) -> InvalidInput:
-    """2BP01, for what cannot be dropped without CASCADE."""
+    """The error 2BP01: other objects depend on this one, and CASCADE was not given."""
     return InvalidInput(
         "other objects depend on it",
         sqlstate="2BP01",

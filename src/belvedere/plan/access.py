@@ -1,6 +1,6 @@
-"""How a scan reaches its rows: the access paths.
+"""Access paths: how a scan reaches its rows by key, prefix or range.
 
-One shape covers all of them. `parts` are equalities on the leading columns of the key, `range`
+One structure covers all of them. `parts` are equalities on the leading columns of the key, `range`
 bounds the key column after them, and `index` says whose key is meant (None: the relation's primary
 key).
 
@@ -76,11 +76,12 @@ class AccessKind(enum.StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """See the module. Bounds are in value order; a descending key column is the executor's matter.
+    """An access path, as described above. Bounds are in value order; the executor handles
+    descending key columns.
 
-    `whole`: the parts cover the whole primary key, or every key column of a unique index, so each
-    combination has at most one row. `covering`: the index alone has every column the scan needs.
-    `reverse`: rows are wanted in reverse key order. `ordered`: the order of rows matters to the
+    `whole`: the parts cover the complete primary key, or every key column of a unique index, so
+    each combination has at most one row. `covering`: the index has every column the scan needs.
+    `reverse`: rows are read in reverse key order. `ordered`: the order of rows matters to the
     plan above (it replaced a sort); otherwise the executor may return them in any order.
     """
 

@@ -1,7 +1,7 @@
-"""Nodes that change data.
+"""Plan nodes that change data: Insert, Update and Delete.
 
 The row of a table inside a plan is its columns that are not dropped, in slot order, hidden ones
-included. These nodes speak of that row by ordinal (0 is the first of them).
+included. These nodes refer to that row by ordinal (0 is the first of them).
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class RowCheck(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class RowRules:
-    """What every new row of a table goes through, in this order: `generated` over the table row,
-    NOT NULL of these ordinals, then checks."""
+    """The rules applied to every new row of a table, in this order: `generated` columns computed
+    over the table row, NOT NULL of these ordinals, then checks."""
 
     generated: tuple[Assignment, ...] = ()
     not_null: tuple[int, ...] = ()
@@ -69,9 +69,9 @@ class Insert:
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """Input rows start with the whole old table row; values are over the input row. A table row
-    that comes more than once is changed by its first row only. `returning` is over the input row
-    with the new table row in place of the old one."""
+    """Input rows start with the complete old table row; values are over the input row. Of several
+    input rows for one table row only the first changes it. `returning` is over the input row with
+    the new table row in place of the old one."""
 
     relation: int
     name: str
@@ -85,7 +85,7 @@ class Update:
 
 @dataclass(frozen=True, slots=True)
 class Delete:
-    """Input rows start with the whole table row, `width` columns; `returning` is over the input
+    """Input rows start with the complete table row, `width` columns; `returning` is over the input
     row."""
 
     relation: int

@@ -1,4 +1,4 @@
-"""Expressions as SQL-like text."""
+"""A printer of expressions as SQL-like text, for EXPLAIN and golden tests."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def print_expression(expression: e.Expression, *, exact: bool = False) -> str:
 
 
 class ExpressionPrinter:
-    """`exact` adds places and depths to column names."""
+    """`exact` adds row positions and depths to column names."""
 
     def __init__(self, exact: bool) -> None:
         self.exact = exact
@@ -38,7 +38,7 @@ class ExpressionPrinter:
         return ", ".join(map(self.expression, expressions))
 
     def subplan(self, plan: Node, word: str) -> str:
-        """The name a sub-query goes by in the text; the plan printer prints it below."""
+        """The label of a sub-query in the text; the plan printer prints its plan below."""
         return f"<{word}>"
 
     def operand(self, expression: e.Expression) -> str:

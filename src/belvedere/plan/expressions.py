@@ -69,8 +69,8 @@ class OuterColumn:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A scalar function or operator. Arguments already have the types the function was resolved
-    for."""
+    """A call of a scalar function or operator. Arguments already have the types the function was
+    resolved for."""
 
     function: Function
     arguments: tuple[Expression, ...]
@@ -115,7 +115,7 @@ class Not:
 
 
 class Truth(enum.StrEnum):
-    """What `Test` asks for."""
+    """The value that `Test` compares with."""
 
     NULL = "null"  # of any type; the others are of booleans
     TRUE = "true"
@@ -170,7 +170,7 @@ class Coalesce:
 
 @dataclass(frozen=True, slots=True)
 class InList:
-    """`operand IN (items)`: true, or unknown when nothing matched and a NULL was met, or false."""
+    """`operand IN (items)`: true on a match, else unknown if a NULL was compared, else false."""
 
     operand: Expression
     items: tuple[Expression, ...]
@@ -278,7 +278,7 @@ class SortKey:
 
 @dataclass(frozen=True, slots=True)
 class AggregateCall:
-    """An aggregate of a group's rows; stands in `nodes.Aggregate` and in `WindowCall` only.
+    """An aggregate of a group's rows; occurs in `nodes.Aggregate` and in `WindowCall` only.
 
     `filter` keeps the rows for which it is true. `order_by` is the order of the values, or WITHIN
     GROUP of an ordered-set aggregate, whose direct arguments are then `arguments`. COUNT(*) has
@@ -295,7 +295,7 @@ class AggregateCall:
 
 @dataclass(frozen=True, slots=True)
 class WindowCall:
-    """A window function, or an aggregate used as one; stands in `nodes.Window` only."""
+    """A window function, or an aggregate used as one; occurs in `nodes.Window` only."""
 
     function: Function
     arguments: tuple[Expression, ...]

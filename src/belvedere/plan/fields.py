@@ -1,4 +1,4 @@
-"""The columns of a node's rows."""
+"""Field: the name and type of one column of a plan node's rows."""
 
 from __future__ import annotations
 

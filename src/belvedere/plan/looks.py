@@ -23,7 +23,7 @@ from belvedere.plan.functions.function import Function
 from belvedere.types import TEXT, Kind, SqlType
 
 UNKEYED = (Kind.JSON, Kind.ARRAY)
-"""These have no place in a key, and no order."""
+"""Types that cannot be part of a key and have no order."""
 
 PYTHON_EQUAL_KINDS = (Kind.REAL, Kind.DOUBLE)
 SQL_EQUAL_KINDS = (*PYTHON_EQUAL_KINDS, Kind.CHAR, Kind.INTERVAL)

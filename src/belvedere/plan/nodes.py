@@ -49,9 +49,9 @@ from belvedere.types import BIGINT, INTEGER
 
 @dataclass(frozen=True, slots=True)
 class Scan:
-    """Rows of a base table or view; `slots` are the columns wanted, in output order.
+    """Rows of a base table or view; `slots` are the columns to read, in output order.
 
-    `filter` is the whole condition on the scanned row, `residual` the part of it that `access` does
+    `filter` is the full condition on the scanned row, `residual` the part of it that `access` does
     not already imply. An executor that follows `access` checks `residual`; one that does not,
     `filter`.
     """
@@ -252,7 +252,7 @@ class Distinct:
 
 
 class LockTarget(NamedTuple):
-    """Rows to lock: the relation, and where its primary key is in the input row."""
+    """Rows to lock: the relation, and the columns of its primary key in the input row."""
 
     relation: int
     name: str
@@ -287,7 +287,7 @@ class JoinKind(enum.StrEnum):
 
 
 class JoinMethod(enum.StrEnum):
-    """What the optimizer suggests; any executor may use another one."""
+    """The method that the optimizer suggests; any executor may use another one."""
 
     LOOP = "loop"
     HASH = "hash"
@@ -361,7 +361,7 @@ class SetOperation:
 
 @dataclass(frozen=True, slots=True)
 class RecursiveUnion:
-    """`base UNION [ALL] step`; in `step`, CteScan(cte) is what the round before added."""
+    """`base UNION [ALL] step`; in `step`, CteScan(cte) is the rows that the last round added."""
 
     cte: int
     name: str
@@ -375,7 +375,7 @@ class RecursiveUnion:
 
 
 class Cte(NamedTuple):
-    """`materialized`: run once and whole, as written or because it changes data."""
+    """`materialized`: run once and to the end, as written or because it changes data."""
 
     number: int
     name: str

@@ -1,12 +1,11 @@
-"""A plan as an indented tree, for EXPLAIN and for golden tests.
+"""A printer of plans as indented trees, for EXPLAIN and for golden tests.
 
     Project id, total
       Filter total > 10
         Scan orders (id, total) prefix customer = $1
 
-`exact` adds to every column its place in the row (`total#3`) and to outer columns their depth,
-which is what tests of the binder need and people do not. `note` may add text to a node's line:
-estimates, the chosen tier, actual rows.
+`exact` adds to every column its index in the row (`total#3`) and to outer columns their depth, for
+tests of the binder. `note` may add text to a node's line: estimates, the chosen tier, actual rows.
 """
 
 from __future__ import annotations
@@ -38,7 +37,7 @@ class _Printer(ExpressionPrinter):
         self.pending: list[tuple[str, n.Node]] = []
 
     def node(self, node: n.Node, depth: int) -> None:
-        # Sub-queries met while the line is made are printed below it, as children.
+        # Sub-queries found while the line is formatted are printed below it, as children.
         self.pending = []
         text = self.line(node)
         if self.note is not None and (added := self.note(node)):

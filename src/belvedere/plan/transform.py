@@ -1,9 +1,9 @@
-"""Rebuilding plans: every stage that changes a plan goes through these few functions.
+"""Traversal and rebuilding of plans and expressions: every stage that changes a plan uses these.
 
-Depths. An expression stands on a row; a plan inside it (a sub-query) stands one level deeper, as
-does the right side of a lateral join. A reference to the row a walk began on is therefore
-`Column(i)` at level 0 and `OuterColumn(k, i)` at level k; whatever lies further out has a larger
-depth than the level. All functions here return the very same object when nothing changed.
+Depths. An expression is evaluated on a row; a plan inside it (a sub-query) is one level deeper, as
+is the right side of a lateral join. A reference to the row a walk began on is therefore `Column(i)`
+at level 0 and `OuterColumn(k, i)` at level k; references to rows further out have a larger depth
+than the level. All functions here return the very same object when nothing changed.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _OPERANDS: dict[type[Any], Callable[[Any], tuple[e.Expression, ...]]] = {
 
 
 def operands(expression: e.Expression) -> tuple[e.Expression, ...]:
-    """The expressions directly inside, sub-queries left out."""
+    """The direct operands of an expression, without sub-queries."""
     give = _OPERANDS.get(type(expression))
     return () if give is None else give(expression)
 
@@ -161,7 +161,7 @@ def with_inputs(node: n.Node, new: tuple[n.Node, ...]) -> n.Node:
 
 
 def rebuild_expressions(node: n.Node, change: OnExpression) -> n.Node:
-    """The node with `change` applied to each expression it holds itself, on whatever row."""
+    """The node with `change` applied to each of its own expressions, on whichever row they are."""
     changed: dict[str, Any] = {}
     for name, value in _parts(node):
         new = _change(value, change)
@@ -239,7 +239,7 @@ def _change(value: Any, change: OnExpression) -> Any:
 
 
 def own_expressions(node: n.Node) -> list[e.Expression]:
-    """Every expression the node holds itself."""
+    """Every expression of the node itself, not of its inputs."""
     found: list[e.Expression] = []
 
     def see(expression: e.Expression) -> e.Expression:
@@ -254,7 +254,7 @@ def own_expressions(node: n.Node) -> list[e.Expression]:
 
 
 def lift(expression: e.Expression, levels: int) -> e.Expression:
-    """The expression as it must be written `levels` deeper to mean the same."""
+    """The expression moved `levels` deeper, with its references adjusted to mean the same."""
     if levels == 0:
         return expression
 
@@ -364,7 +364,7 @@ def shift(expression: e.Expression, offset: int) -> e.Expression:
 def map_columns(
     expression: e.Expression, change: Callable[[e.Column], e.Expression]
 ) -> e.Expression:
-    """As `replace_row`, with types and names at hand."""
+    """The expression with `change` applied to every column of its row, in sub-queries too."""
     match expression:
         case e.Column():
             return change(expression)

@@ -1,8 +1,8 @@
-"""The function registry: what every operator, function, cast and aggregate means.
+"""The function registry: the meaning of every operator, function, cast and aggregate.
 
-Each has a type rule, a Python form and an SQL form (see `function`), and is held against a real
-PostgreSQL by generated cases. `resolve` and `cast_function` are what a binder calls, `build_sql`
-and `duckdb_udfs` what the DuckDB lowering calls.
+Each has a type rule, a Python form and an SQL form (see `function`), and is compared with a real
+PostgreSQL by generated cases. The binder calls `resolve` and `cast_function`, the DuckDB lowering
+calls `build_sql` and `duckdb_udfs`.
 """
 
 from belvedere.plan.functions.casts import Context, cast_function, formatter, is_relabelling, parser

@@ -1,7 +1,7 @@
-"""The Python forms of aggregates: how each one steps and finishes.
+"""The Python forms of aggregates: their initial states, step and finish functions.
 
 States are small lists that `step` changes in place and returns, or plain values where that is
-faster. Integer and NUMERIC sums are exact; float sums go in row order, as PostgreSQL's do.
+faster. Integer and NUMERIC sums are exact; float sums add in row order, as PostgreSQL's do.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ def folding(combine: Callable[[Any, Any], Any], finish: Callable[[Any], Any] = s
 
 
 def lesser(less: Callable[[Any, Any], bool]) -> Accumulator:
-    """min by an order; of equal values that look different (0 and -0) the last one."""
+    """min by an order; of equal values with different representations (0, -0) the last one."""
 
     def step(state: Any, value: Any) -> Any:
         return value if state is None or not less(state, value) else state
@@ -247,12 +247,12 @@ def refuse_step(state: Any, value: Any) -> Any:
 
 
 def array_or_null(state: list[Any]) -> list[Any] | None:
-    # A copy: a window goes on stepping a state whose result it has given already.
+    # A copy: a window continues to step a state after it has returned its result.
     return list(state) if state else None
 
 
 def join_step(state: list[Any] | None, value: Any, separator: Any) -> list[Any] | None:
-    """string_agg: the separator of a row stands before it; NULL values are left out."""
+    """string_agg: a row's separator is put before its value; NULL values are left out."""
     if value is None:
         return state
     if state is None:

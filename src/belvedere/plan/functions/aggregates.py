@@ -1,7 +1,7 @@
 """Aggregates: count, sum, avg, min, max, boolean and bit folds, spreads, string_agg, array_agg.
 
 An SQL form marks the aggregate call itself with [[ ]], so that DISTINCT, FILTER, ORDER BY or OVER
-can be put on it and not on what surrounds it. avg and the spreads over exact numbers end in a
+can be put on it and not on the form around it. avg and the spreads over exact numbers end in a
 NUMERIC division, which DuckDB cannot do exactly: they have a `partial` form instead, exact sums
 from DuckDB and the last step in Python. Float aggregates may differ from PostgreSQL's in the last
 digits, because DuckDB adds in another order.

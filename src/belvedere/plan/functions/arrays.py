@@ -1,4 +1,4 @@
-"""Arrays: building, searching, comparing parts, unnest. One dimension, lower bound 1."""
+"""Array functions: building, searching, ANY and ALL, unnest. One dimension, lower bound 1."""
 
 from __future__ import annotations
 
@@ -136,7 +136,7 @@ def sort(values: Values, descending: bool = False, nulls_first: bool | None = No
 
 
 def bucket(value: Any, thresholds: Values) -> int:
-    """width_bucket by sorted thresholds: how many of them the value has reached."""
+    """width_bucket by sorted thresholds: the number of thresholds at or below the value."""
     if None in thresholds:
         raise bad_argument("thresholds array must not contain nulls", "22004")
     return bisect.bisect_right(thresholds, element_key(value), key=element_key)

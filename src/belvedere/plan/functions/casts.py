@@ -1,4 +1,4 @@
-"""Casts: which exist in which context, and how they are computed.
+"""Casts: which exist in which context, and their Python and SQL forms.
 
 Three contexts, each allowing what the one before allows: implicit (overloads, common types),
 assignment (storing into a column), explicit (CAST). Everything casts to text on assignment and from
@@ -109,7 +109,7 @@ _STABLE = Volatility.STABLE
 
 
 def parser(sql_type: SqlType) -> Form:
-    """Text to a value of the type, modifiers left aside: the type's input function."""
+    """Text to a value of the type, ignoring modifiers: the type's input function."""
     if sql_type.element is not None:
         element = parser(sql_type.element)
         return lambda text: arrays.parse_array(text, element)
@@ -239,7 +239,7 @@ _BASE = _base_casts()
 
 
 def base_casts() -> list[Function]:
-    """Every cast between two types, modifiers aside."""
+    """Every cast between two types, without modifiers."""
     return [function for _, function in _BASE.values()]
 
 
@@ -315,7 +315,7 @@ def _each(element: Function) -> Form:
 
 
 def _modified(base: Function, source: SqlType, target: SqlType, context: Context) -> Function:
-    """`base` followed by what the target's modifier asks for."""
+    """`base` followed by the conversion of the target's modifier (length, precision)."""
     if target.kind is Kind.NUMERIC and target.precision is not None:
         if source == target:
             return base
@@ -357,7 +357,7 @@ def _fit_numeric(precision: int, scale: int, value: Any) -> Any:
 def _then(
     base: Function, source: SqlType, target: SqlType, after: Form | None, template: str | None
 ) -> Function:
-    """`template` is None where DuckDB has no form of it."""
+    """`base` followed by `after`; `template` is its SQL form, None where DuckDB has none."""
     form = base.python
     assert callable(form)
     python: Form
@@ -385,7 +385,7 @@ def _wrapped(base: Function, template: str) -> SqlForm:
     if isinstance(form, str):
         return template.format(form)
     if isinstance(form, PythonForm):
-        # Named by the base cast, which is the one that is registered.
+        # Calls the UDF of the base cast, which is the one that is registered.
         return lambda types: _udf_call(base, template, types)
     if form is None:
         return None

@@ -1,8 +1,8 @@
 """= <> < <= > >= for every type that has an order, and IS [NOT] DISTINCT FROM.
 
 NaN equals itself and follows everything else; CHAR ignores trailing blanks; an INTERVAL compares by
-its length with 30-day months; a TIMESTAMP meets a TIMESTAMPTZ in the session's zone, UTC.
-JSON has no comparison, as in PostgreSQL.
+its length with 30-day months; a TIMESTAMP is compared with a TIMESTAMPTZ in the session's zone,
+UTC. JSON has no comparison, as in PostgreSQL.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ _INTEGERS = ("int2", "int4", "int8")
 
 
 def _pairs() -> list[tuple[str, str, dict[str, Test], str]]:
-    """(left type, right type, tests, what to put around both sides in SQL)."""
+    """(left type, right type, tests, template around each side in SQL)."""
     pairs = [(left, right, _PLAIN, "{}") for left in _INTEGERS for right in _INTEGERS]
     pairs += [
         (left, right, _FLOATS, "{}")

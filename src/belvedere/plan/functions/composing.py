@@ -1,6 +1,6 @@
-"""Text made of values of any type: concat, concat_ws, format, text || any; COALESCE and its kin.
+"""concat, concat_ws, format and text || any; COALESCE, GREATEST, LEAST, NULLIF, num_nulls.
 
-The Python forms depend on the argument types, because each type prints in its own way.
+The Python forms depend on the argument types, because each type has its own text format.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _format(types: Types) -> Callable[..., str | None]:
 
 
 class _Formatting:
-    """One run of format(): keeps which argument comes next."""
+    """One call of format(), with the number of the next argument."""
 
     def __init__(self, texts: list[str | None]) -> None:
         self.texts = texts

@@ -224,7 +224,7 @@ def _extract(type_name: str) -> Callable[[str, Any], Decimal]:
 
 
 def _date_part(type_name: str) -> Callable[[str, Any], float]:
-    # A date is asked as the timestamp of its midnight here, so that it has hours.
+    # A date is converted to the timestamp of its midnight here, so that it has hours.
     if type_name == "date":
         return lambda field, value: numeric_to_float8(
             _form("timestamp", field)(date_to_timestamp(value))
@@ -235,7 +235,7 @@ def _date_part(type_name: str) -> Callable[[str, Any], float]:
 _YEARS = {"millennium": 1000, "century": 100, "decade": 10}
 
 
-# What extract knows but no unit of time is.
+# Fields of extract that are not units of time.
 _NO_UNITS = {"dow", "doy", "epoch", "isodow", "isoyear", "julian"}
 
 
@@ -296,7 +296,7 @@ def _truncate_in(field: str, value: datetime.datetime, zone: datetime.tzinfo) ->
 
 
 def truncate_there(field: str, value: datetime.datetime) -> datetime.datetime:
-    """In the session's zone."""
+    """date_trunc of a TIMESTAMPTZ in the session's zone."""
     zone = session_zone()
     return truncate(field, value) if zone is UTC else _truncate_in(field, value, zone)
 

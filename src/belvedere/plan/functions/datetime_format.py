@@ -1,7 +1,7 @@
 """to_char of dates and times, and to_date and to_timestamp, by PostgreSQL's template patterns.
 
-A template is cut once into fields and literal text. Templates with a field that is not listed here
-raise `Unsupported` when it is met, never a guess.
+A template is split once into fields and literal text. A field that is not listed here raises
+`Unsupported`, never a guess.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _SPELLED |= {"A.D.", "B.C.", "a.d.", "b.c.", "TZ", "tz"}
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One piece of a template: a field with its modifiers, or literal text."""
+    """One part of a template: a field with its modifiers, or literal text."""
 
     field: str
     text: str = ""
@@ -67,7 +67,7 @@ class _Part:
 
 @functools.cache
 def _token() -> re.Pattern[str]:
-    """Compiled on first use: most programs never come here."""
+    """The pattern of template tokens, compiled on first use: most programs never need it."""
     return re.compile(
         r'(?P<quoted>"(?:\\.|[^"\\])*"?)|(?P<prefix>FM|fm|TM|FX|fx)|(?P<field>'
         + "|".join(re.escape(field) for field in _FIELDS)
@@ -296,7 +296,7 @@ _WIDTHS |= {f"FF{digits}": digits for digits in range(1, 7)}
 
 
 class _Reading:
-    """Reads a text along a template."""
+    """A reader of a text by the fields of a template."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0
@@ -343,7 +343,7 @@ class _Reading:
             raise Unsupported("this template pattern is not supported", pattern=part.text)
 
     def number(self, field: str, width: int, fixed: bool) -> None:
-        # Only digits that follow each other directly are told apart by their width.
+        # Only numbers directly after each other are separated by their width.
         fraction = field in ("MS", "US") or field.startswith("FF")
         longest = width if fixed or fraction else 9
         match = re.compile(rf"\d{{1,{longest}}}").match(self.text, self.at)

@@ -76,7 +76,7 @@ def add_months(value: Timestamp, months: int) -> Timestamp:
 def add(value: Timestamp, interval: Interval) -> Timestamp:
     months, days, microseconds = interval
     if value.tzinfo is not None and (months or days) and session_zone() is not UTC:
-        # Months and days are those of the calendar there, the time is time that passes.
+        # Months and days are added on the zone's calendar, the time as elapsed time.
         there = add(local(value).replace(tzinfo=None), Interval(months, days, 0))
         return shifted(instant(there), microseconds)
     if months:
@@ -130,7 +130,7 @@ def factor_multiply(factor: float, value: Interval) -> Interval:
 
 
 def _zoned() -> list[Function]:
-    """The same for timestamps with and without zone; with it the result depends on the session."""
+    """The operators of timestamps with and without zone; with it they depend on the session."""
     functions = []
     for name, volatility in (
         ("timestamp", Volatility.IMMUTABLE),

@@ -1,4 +1,4 @@
-"""Bytes, digests, hexadecimal and base64, quoting."""
+"""Functions of bytes: cutting, digests, hexadecimal and base64 encodings; SQL quoting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a registered function is, and the short notation the family modules write them in.
+"""Function: one registered overload, and the notation in which family modules declare them.
 
     scalar("lpad(text,int4,text) text", lpad, "lpad(_0, _1, _2)")
 
@@ -43,7 +43,7 @@ class FunctionKind(enum.StrEnum):
 
 
 class Poly(enum.StrEnum):
-    """PostgreSQL's pseudo-types: what they stand for is settled by the arguments of a call."""
+    """PostgreSQL's pseudo-types: the arguments of a call determine the types they stand for."""
 
     ANY = "any"
     ANYELEMENT = "anyelement"
@@ -69,7 +69,7 @@ UDF: Final = PythonForm()
 
 @dataclass(frozen=True, slots=True)
 class Environment:
-    """What a stable or volatile function may know of its statement. Owned by the session."""
+    """The statement context of stable and volatile functions. Owned by the session."""
 
     transaction_time: datetime.datetime
     statement_time: datetime.datetime
@@ -106,7 +106,7 @@ class Partial:
 
 @dataclass(frozen=True, slots=True)
 class Partition:
-    """What a window function's Python form sees; it returns one value per row.
+    """The input of a window function's Python form, which returns one value per row.
 
     `arguments[i]` are row i's argument values, `peers[i]` the number of its peer group (rows equal
     under ORDER BY), `frames[i]` the row numbers in its frame, in order.
@@ -137,7 +137,7 @@ class Function:
     # Precision and scale of a NUMERIC result in DuckDB, from the arguments' bounds.
     bounds: BoundRule | None = None
     partial: Partial | None = None
-    # Makes the Python form for concrete argument types, where it depends on them; see Resolved.
+    # Builds the Python form for concrete argument types, where it depends on them; see Resolved.
     specialize: Callable[[Types], Callable[..., Any] | Accumulator] | None = None
     # The SQL form calls the Python form by its UDF name for some values.
     udf: bool = False

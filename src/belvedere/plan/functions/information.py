@@ -1,4 +1,4 @@
-"""Who asks whom: the user, the database, the version whose dialect is spoken."""
+"""Session information functions: current user, database, schema and version."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """SMALLINT, INTEGER and BIGINT: arithmetic with range checks, bits, gcd.
 
-Each width has its own plain functions, made once; a mixed call works in the wider type, as
+Each width has its own plain functions, built once; a mixed call computes in the wider type, as
 PostgreSQL's cross-type operators do.
 """
 
@@ -26,7 +26,7 @@ Unary = Callable[[int], int]
 
 
 class Sign(NamedTuple):
-    """A function that is an operator of Python where the result is in range."""
+    """The Python operator that a function equals where the result is in range."""
 
     text: str
     low: int

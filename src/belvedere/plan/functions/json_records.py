@@ -1,7 +1,7 @@
-"""JSON of records: members as rows, rows as members, and what is found along a path.
+"""JSON of records: json_each, json_object_agg, json_strip_nulls, paths, and rows as JSON objects.
 
-`json record` and `row key` have no names that can be written: the binder makes them of row values,
-from names and values in turn, and from the values alone.
+`json record` and `row key` cannot be written in SQL: the binder builds calls of them from row
+values, the first with names and values in turn, the second with the values only.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def along_text(value: str, *steps: str | None) -> str | None:
 
 
 def without_nulls(value: str, in_arrays: bool = False) -> str:
-    """Objects without their null members, at every depth; arrays keep theirs, if not told so."""
+    """Objects without their null members, at every depth; arrays too if `in_arrays`."""
     first = first_of(value)
     if first == '"':
         return quote_json_string(str(json.loads(value, strict=False)))

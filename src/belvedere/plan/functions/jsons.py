@@ -1,4 +1,5 @@
-"""JSON as text: extraction, types, lengths, building. What is extracted keeps its spelling."""
+"""JSON functions over JSON text: extraction, types, lengths, building. Extracted parts keep their
+spelling."""
 
 from __future__ import annotations
 
@@ -36,7 +37,7 @@ def _skip(text: str, at: int) -> int:
 
 
 def _end(text: str, at: int) -> int:
-    """Where the value that starts at `at` ends. The text is known to be valid JSON."""
+    """The end of the value that starts at `at`. The text must be valid JSON."""
     first = text[at]
     if first == '"':
         match = _STRING.match(text, at)

@@ -22,7 +22,7 @@ _REFUSED = {"V", "EEEE", "RN", "TH", "L", "B"}
 
 @dataclass(frozen=True, slots=True)
 class _Template:
-    """A digit template: its tokens, and what to_char must know before it starts."""
+    """A digit template: its tokens, and the counts and sign that to_char needs in advance."""
 
     tokens: tuple[str, ...]
     before: int  # digits before the point
@@ -89,7 +89,7 @@ def _laid_out(value: Decimal, negative: bool, template: _Template) -> str:
 
 
 def _kept(fraction: str, template: _Template) -> str:
-    """The digits after the point that are shown: all, or with FM those that say something."""
+    """The digits shown after the point; FM drops zeros behind the last 0 of the pattern."""
     if template.fill:
         return fraction
     return fraction[: max(len(fraction.rstrip("0")), template.kept)]
@@ -169,7 +169,7 @@ _NUMBER = re.compile(r"\s*([-+]?)\s*([0-9,]*)(?:\.([0-9]*))?([-+]?)\s*")
 
 
 def to_number(text: str, pattern: str) -> Decimal:
-    """Reads a plain number laid out as the template says; anything else is refused."""
+    """Read a plain number in the layout of the template; any other text is refused."""
     template = _template(pattern)
     match = _NUMBER.fullmatch(text)
     if match is None or not (match[2] or match[3]):

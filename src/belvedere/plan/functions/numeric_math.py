@@ -1,7 +1,7 @@
 """NUMERIC: square root, exponential, logarithms, powers.
 
-The values are rounded from more digits than asked for; what PostgreSQL is particular about is how
-many digits a result shows, which it estimates in floating point from the leading base-10000 digits.
+The values are rounded from more digits than needed. The number of digits of a result is
+PostgreSQL's, which it estimates in floating point from the leading base-10000 digits.
 """
 
 from __future__ import annotations

@@ -186,9 +186,9 @@ def product_bounds(types: Types) -> SqlType | None:
 
 
 def aligned_bounds(types: Types) -> SqlType | None:
-    """Both arguments at one precision and scale: what comparing or taking a remainder needs. The
-    digits of a sum are bounded by what DuckDB has, not by what is there: a value that does not fit
-    after all is an error there."""
+    """Both arguments at one precision and scale, as comparison and remainder need them. The digits
+    of a sum are bounded by DuckDB's maximum, not by its values: a value that does not fit is an
+    error in DuckDB."""
     before = max(parts(one)[0] for one in types)
     after = max(parts(one)[1] for one in types)
     return _fits(before, after)

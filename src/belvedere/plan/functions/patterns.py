@@ -1,4 +1,4 @@
-"""LIKE and ILIKE. A pattern is compiled once and kept.
+"""LIKE and ILIKE. A pattern is compiled once and cached.
 
 The escape character is the backslash; `like_escape` rewrites a pattern with another one. ILIKE
 folds ASCII letters only, as the C collation does.
@@ -65,7 +65,7 @@ def _simple(pattern: str) -> Match | None:
 def _walk(pattern: str, text: str) -> bool:
     """PostgreSQL's own matching, for a pattern that ends in an escape character.
 
-    That is an error only when the matching gets there with text left.
+    That is an error only when matching reaches the escape with text left.
     """
     return _match(text, 0, pattern, 0)
 
@@ -150,7 +150,7 @@ def not_like_bytes(value: bytes, pattern: bytes) -> bool:
 
 
 def _native(left: str, name: str, operator: str, fold: bool) -> str:
-    """DuckDB's LIKE where the pattern has no escape, about whose end the two differ."""
+    """DuckDB's LIKE for patterns without escapes: the two differ on a trailing escape."""
     symbol = "".join(f"x{ord(character):x}" for character in name)
     value, pattern = (
         f"translate({side}, '{_UPPER}', '{_LOWER}')" if fold else side for side in ("_0", "_1")

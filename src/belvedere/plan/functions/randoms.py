@@ -1,4 +1,4 @@
-"""Random numbers and uuids. The generator is the session's, so that a simulation can own it."""
+"""Random numbers and uuids, from the session's generator, so that a simulation can own it."""
 
 from __future__ import annotations
 

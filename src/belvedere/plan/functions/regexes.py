@@ -1,4 +1,4 @@
-"""Regular expressions: ~ and its kin, regexp_* functions, substring by pattern, SIMILAR TO."""
+"""Regular expressions: the ~ operators, regexp_* functions, substring by pattern, SIMILAR TO."""
 
 from __future__ import annotations
 
@@ -50,9 +50,9 @@ def substring(text: str, pattern: str) -> str | None:
 
 
 def substring_similar(text: str, pattern: str, escape: str) -> str | None:
-    """substring(text SIMILAR pattern ESCAPE escape): what stands between the two separators.
+    """substring(text SIMILAR pattern ESCAPE escape): the text between the two separators.
 
-    What is before them is as short as it can be, then what is between them as long as it can be.
+    The text before them is as short as possible, then the text between them as long as possible.
     """
     if len(escape) > 1:
         raise bad_argument("invalid escape string", "22025")
@@ -182,7 +182,7 @@ def regexp_count_flags(text: str, pattern: str, start: int, flags: str) -> int:
 
 
 def _single(pattern: str, flags: str, *counts: int) -> Regex:
-    """The regex of a function that takes no global option, and whose counts begin at 1."""
+    """The compiled regex of a function without global option, whose counts begin at 1."""
     if any(count <= 0 for count in counts):
         raise bad_argument("invalid value for parameter")
     options, everywhere = options_of(flags)
@@ -250,7 +250,7 @@ def regexp_split_flags(text: str, pattern: str, flags: str) -> list[str]:
     position = 0
     for match in _all(_single(pattern, flags), text):
         if match.end() == match.start() and match.start() in (position, len(text)):
-            continue  # an empty piece would come of it
+            continue  # it would split off an empty part
         parts.append(text[position : match.start()])
         position = match.end()
     return [*parts, text[position:]]
@@ -268,7 +268,7 @@ def similar_escape(pattern: str, escape: str) -> str:
 
 
 def _separated(pattern: str, escape: str) -> list[str]:
-    """The pattern cut at its separators, which are an escaped double quote outside of brackets."""
+    """The pattern split at its separators: escaped double quotes outside of brackets."""
     pieces, start, at, bracket = [], 0, 0, False
     while at < len(pattern):
         if escape and pattern[at] == escape:

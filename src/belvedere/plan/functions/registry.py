@@ -1,8 +1,8 @@
-"""The one registry: every function and operator Belvedere has.
+"""The registry of all functions and operators, and the resolution of calls to overloads.
 
-`resolve` finds what a call means, as PostgreSQL would. A name that neither has is 42883, one that
-only PostgreSQL has is `Unsupported`. Operators are functions named by their symbol. The families
-register themselves through `FAMILIES`.
+`resolve` finds the overload of a call by PostgreSQL's rules. A name that neither has is 42883, one
+that only PostgreSQL has is `Unsupported`. Operators are functions named by their symbol.
+`FAMILIES` lists the modules whose functions are registered.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ FAMILIES = (
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What a call means: the overload, the types its arguments are cast to, the type it gives.
+    """A resolved call: the overload, the types its arguments are cast to, the result type.
 
     `python` is the Python form for these types: executors call it, not the overload's own.
     """
@@ -101,7 +101,7 @@ def registry() -> dict[str, tuple[Function, ...]]:
 
 @functools.cache
 def postgres_names() -> frozenset[str]:
-    """What PostgreSQL has: a function missing here is then named as missing, not as wrong."""
+    """PostgreSQL's function names: one missing here is unsupported, not a wrong name."""
     file = importlib.resources.files("belvedere.plan.functions") / "postgres_names.txt"
     return frozenset(file.read_text().split())
 

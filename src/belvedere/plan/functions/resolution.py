@@ -1,4 +1,4 @@
-"""Which overload a call means: PostgreSQL's rules, step by step.
+"""Overload resolution by PostgreSQL's rules, step by step.
 
 Exact match; else the candidates whose arguments the call's types cast to implicitly; among them the
 ones with most exact matches, then most exact or preferred types; then the category vote on unknown
@@ -62,7 +62,7 @@ def plain(sql_type: SqlType) -> SqlType:
 
 
 def casts_implicitly(source: SqlType, target: SqlType) -> bool:
-    """True when PostgreSQL converts `source` to `target` without being asked. Modifiers ignored."""
+    """Whether PostgreSQL casts `source` to `target` implicitly. Modifiers are ignored."""
     if source.kind is Kind.UNKNOWN:
         return True
     if source.element is not None and target.element is not None:
@@ -98,7 +98,7 @@ def common_type(types: Iterable[SqlType]) -> SqlType | None:
 
 
 def require_common_type(types: Sequence[SqlType]) -> SqlType:
-    """As `common_type`; 42804 for types of different sorts, 42846 when no cast leads to one."""
+    """As `common_type`; 42804 for types of different categories, 42846 when there is no cast."""
     found = common_type(types)
     if found is not None:
         return found
@@ -113,7 +113,7 @@ def require_common_type(types: Sequence[SqlType]) -> SqlType:
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """An overload that fits: its parameters as declared, and for this call."""
+    """An overload that fits: its parameters as declared, and their types in this call."""
 
     function: Function
     declared: tuple[Parameter, ...]
@@ -239,7 +239,7 @@ def _element(sql_type: SqlType) -> SqlType:
 def _concrete(
     parameters: tuple[Parameter, ...], given: list[SqlType]
 ) -> tuple[SqlType | None, ...] | None:
-    """The parameters, pseudo-types settled (None: not determined), or None when nothing fits."""
+    """The parameters with pseudo-types resolved (None: undetermined); None if none fits."""
     settled: list[SqlType | None] = []
     element: SqlType | None = None
     compatible: SqlType | None = None

@@ -62,7 +62,7 @@ def _timestamp_steps(
 def timestamps_in_zone(
     first: datetime.datetime, last: datetime.datetime, step: Interval, zone: str
 ) -> list[datetime.datetime]:
-    """Days and months are those of the zone."""
+    """generate_series in a named zone: days and months are those of the zone."""
     with in_zone(zone_named(zone)):
         return list(timestamps(first, last, step))
 

@@ -1,7 +1,7 @@
 """The SQL form of a call: templates to sqlglot trees in DuckDB's dialect.
 
-This is the one place of the package that needs sqlglot, which it imports on first use: statements
-that never leave the direct tier do not pay for it.
+Only this module of the package needs sqlglot, and imports it on first use: statements that run in
+the direct tier do not pay for it.
 
 A template names its arguments `_0`, `_1`, ... An argument used more than once must be cheap to
 repeat; any other is bound once, through a lambda over a one-element list. A form raises a named
@@ -43,7 +43,7 @@ _DUCKDB_TYPES = {
     Kind.UUID: "UUID",
     Kind.UNKNOWN: "VARCHAR",
 }
-# What crosses into a Python function as text, because DuckDB's own passing loses or lacks it.
+# Types passed to a Python UDF as text, because DuckDB's own passing loses or lacks their values.
 TEXT_IN_UDF = {Kind.NUMERIC, Kind.UUID}
 
 _SQLSTATES = [
@@ -81,9 +81,9 @@ def sqlstate_of(message: str) -> str | None:
 
 
 def beyond_duckdb(message: str) -> bool:
-    """True when a DuckDB exception says that its 38 digits do not hold a value PostgreSQL's do.
+    """Whether a DuckDB exception means that a value PostgreSQL can hold exceeds its 38 digits.
 
-    The statement is right; run it in Python.
+    The statement is correct; run it in Python.
     """
     return (
         re.search(

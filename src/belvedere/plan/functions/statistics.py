@@ -1,7 +1,8 @@
 """Statistical aggregates: correlation and regression, percentiles, mode.
 
 percentile_cont, percentile_disc and mode are ordered-set aggregates: `direct` of their arguments
-stand before WITHIN GROUP and go to `finish`; the others are stepped over in the order asked for.
+are written before WITHIN GROUP and passed to `finish`; the others are passed to `step`, in the
+order of WITHIN GROUP.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Python forms as DuckDB scalar functions.
 
 A call whose SQL form is `UDF` names one of these; `register` puts the ones a statement uses on a
-connection. Values travel as Arrow batches, so a call costs about a microsecond per row. DuckDB and
-Arrow are imported by `register` only.
+connection. Values are passed as Arrow batches, so a call costs about a microsecond per row. DuckDB
+and Arrow are imported by `register` only.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def describe(function: Function) -> Udf | None:
 
 
 def register(connection: Any, udfs: Iterable[Udf]) -> None:
-    """Makes the functions known to a DuckDB connection (all its cursors share them)."""
+    """Register the functions with a DuckDB connection (all its cursors share them)."""
     for udf in udfs:
         connection.create_function(
             udf.name,

@@ -1,6 +1,6 @@
 """Window functions. Aggregates serve as window functions too, over the rows of the frame.
 
-The Python form sees a whole partition in order and returns one value per row.
+The Python form gets a complete partition in order and returns one value per row.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ def cume_dist(partition: Partition) -> list[float]:
 
 
 def ntile(partition: Partition) -> list[int | None]:
-    """Buckets as equal as can be, the larger ones first. The argument of the first row counts."""
+    """Buckets of sizes as equal as possible, larger ones first, by the first row's argument."""
     count = len(partition.arguments)
     buckets = partition.arguments[0][0] if count else 1
     if buckets is None:
@@ -123,7 +123,7 @@ def _shifts(name: str, sign: int) -> list[Function]:
     ]
 
 
-# DuckDB makes NULL of a number that PostgreSQL refuses.
+# DuckDB returns NULL for a number that PostgreSQL refuses.
 _NTH_SQL = (
     f"[[nth_value(_0, CASE WHEN _1 <= 0 THEN {raised('22016', 'not positive')} ELSE _1 END)]]"
 )

@@ -1,9 +1,9 @@
-"""Functions that depend on the session's time zone, bound to one that is not UTC.
+"""Functions that depend on the session's time zone, bound to a zone other than UTC.
 
-Their Python forms ask `values.datetimes.session_zone`, which is UTC for everybody. Under another
-zone the binder takes `zoned(function, zone)` instead: the same function, which sets the zone around
-each call and has no SQL form, so that every tier runs it in Python. A plan made so means the same
-in whatever session it runs; expressions that the catalog keeps are always bound under UTC.
+Their Python forms read `values.datetimes.session_zone`, which is UTC by default. Under another zone
+the binder takes `zoned(function, zone)` instead: the same function, which sets the zone around each
+call and has no SQL form, so that every tier runs it in Python. Such a plan means the same in every
+session that runs it; expressions stored in the catalog are always bound under UTC.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _LOCAL = frozenset({"current_date", "localtime", "localtimestamp"})
 
 
 def depends_on_zone(function: Function, types: tuple[SqlType, ...], result: SqlType) -> bool:
-    """Whether a call with arguments of these types means something else in another zone."""
+    """Whether the result of a call with these argument types depends on the session's zone."""
     if function.name in _LOCAL or function.name == "age":
         return True
     if function.name == "cast":
@@ -46,7 +46,7 @@ def _has_zone(sql_type: SqlType) -> bool:
 
 @functools.lru_cache(maxsize=4096)
 def zoned(function: Function, zone: datetime.tzinfo) -> Function:
-    """The function as it is under the zone."""
+    """The function bound to the zone."""
     if zone is UTC:
         return function
     specialize = function.specialize

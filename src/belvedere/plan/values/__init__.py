@@ -1,4 +1,4 @@
-"""Values of the SQL types: how PostgreSQL reads, prints, rounds and orders them.
+"""Values of the SQL types: parsing, printing, rounding and ordering as in PostgreSQL.
 
-Plain functions over the Python values that `belvedere.types` lists; nothing here knows of plans.
+Plain functions over the Python values that `belvedere.types` lists, independent of plans.
 """

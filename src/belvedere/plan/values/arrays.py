@@ -1,4 +1,4 @@
-"""Array literals: '{1,NULL,"a b"}' in and out. Arrays have one dimension here."""
+"""Parser and formatter of array literals: '{1,NULL,"a b"}'. Arrays have one dimension here."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Text to DATE, TIME, TIMESTAMP and TIMESTAMPTZ: PostgreSQL's input rules, DateStyle ISO, MDY.
 
-ISO 8601 text takes a short cut. Anything else is cut into fields (date, clock, zone offset, word,
-number) that are settled one after the other, as PostgreSQL does: 22007 for text that is no date,
+ISO 8601 text has a fast path. Any other text is split into tokens (date, clock, zone offset, word,
+number) that are applied one after the other, as PostgreSQL does: 22007 for text that is no date,
 22008 for fields out of range. Words that mean the present (now, today) and infinities are
 `Unsupported`, because a constant must not change its meaning.
 """
@@ -55,7 +55,7 @@ _FIELD = re.compile(
 
 @dataclass(slots=True)
 class _Fields:
-    """What the text has said so far."""
+    """The fields that the tokens read so far have set."""
 
     text: str
     kind: str
@@ -255,7 +255,7 @@ def _settle_offset(fields: _Fields, token: str) -> None:
 def _settle_word(fields: _Fields, token: str) -> None:
     word = token.lower()
     if word in _MONTHS and not fields.named_month:
-        # A number before the name was taken for the month; it is the day.
+        # A number before the name was read as the month; it is the day.
         if fields.month is not None and fields.day is None:
             fields.day = fields.month
         elif fields.month is not None:

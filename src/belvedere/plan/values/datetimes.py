@@ -1,4 +1,4 @@
-"""DATE, TIME, TIMESTAMP and TIMESTAMPTZ values: text out, ranges, zones.
+"""DATE, TIME, TIMESTAMP and TIMESTAMPTZ values: formatting, ranges, time zones.
 
 Python's datetime covers the years 1 to 9999. PostgreSQL reaches further and has infinities; a value
 beyond Python's range is `Unsupported`, beyond PostgreSQL's own it is 22008.
@@ -82,7 +82,7 @@ _session = _Session()
 
 
 def session_zone() -> datetime.tzinfo:
-    """The zone that the function now called was bound under: UTC but inside of `in_zone`."""
+    """The zone that the running function was bound under: UTC except inside of `in_zone`."""
     return _session.zone
 
 
@@ -96,7 +96,7 @@ def in_zone(zone: datetime.tzinfo) -> Iterator[None]:
 
 
 def local(value: datetime.datetime) -> datetime.datetime:
-    """A TIMESTAMPTZ as clocks of the session's zone show it; it still says UTC."""
+    """A TIMESTAMPTZ as clocks of the session's zone show it; its tzinfo remains UTC."""
     zone = _session.zone
     return value if zone is UTC else to_local(value, zone).replace(tzinfo=UTC)
 
@@ -187,7 +187,7 @@ def zone_named(name: str) -> datetime.tzinfo:
 
 
 def session_zone_named(name: str) -> datetime.tzinfo:
-    """The zone of a name as SET TIME ZONE takes it: one with its rules before an abbreviation."""
+    """The zone of a name as SET TIME ZONE takes it: a zone with rules before an abbreviation."""
     if "/" not in name and name.lower() not in _canonical():
         return zone_named(name)
     try:

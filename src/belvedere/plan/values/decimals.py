@@ -1,7 +1,7 @@
-"""NUMERIC values: text in and out, rounding, and the scale rules of division.
+"""NUMERIC values: parsing, formatting, rounding, and the scale rules of division.
 
 A NUMERIC is a Decimal whose exponent is never positive (its display scale is -exponent), that is
-never negative zero, and that may be NaN or infinite. Every function here keeps that.
+never negative zero, and that may be NaN or infinite. Every function here preserves that.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ _divide = _TRUNCATING.divide
 
 
 def unit(scale: int) -> Decimal:
-    """10 ** -scale, as the pattern `quantize` wants."""
+    """10 ** -scale, the exponent argument of `quantize`."""
     return _UNITS[scale] if 0 <= scale < 64 else Decimal((0, (1,), -scale))
 
 
@@ -164,7 +164,7 @@ def _measures(value: Decimal) -> tuple[int, int, int]:
 
 
 def division_scale(dividend: Decimal, divisor: Decimal) -> int:
-    """How many digits after the point a quotient has: at least 16 significant ones."""
+    """The number of digits after the point of a quotient: at least 16 significant ones."""
     weight, first, scale = _measures(dividend)
     divisor_weight, divisor_first, divisor_scale = _measures(divisor)
     weight -= divisor_weight
@@ -176,7 +176,7 @@ def division_scale(dividend: Decimal, divisor: Decimal) -> int:
 
 def quotient(dividend: Decimal, divisor: Decimal, scale: int) -> Decimal:
     """The quotient rounded half away from zero to `scale` digits. Finite, divisor not zero."""
-    # Cutting off after one digit more than needed keeps what rounding half away has to know.
+    # One digit more than needed, the rest cut off, is enough for rounding half away from zero.
     digits = dividend.adjusted() - divisor.adjusted() + scale + 3
     if digits <= 100:
         return rounded(_divide(dividend, divisor), scale)

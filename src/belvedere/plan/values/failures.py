@@ -1,4 +1,4 @@
-"""The errors that value functions raise, each with PostgreSQL's SQLSTATE. Callers raise them."""
+"""Constructors of the errors that value functions raise, each with PostgreSQL's SQLSTATE."""
 
 from __future__ import annotations
 

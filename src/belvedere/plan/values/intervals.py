@@ -1,4 +1,4 @@
-"""INTERVAL values: text in (PostgreSQL, SQL and ISO 8601 notations) and out."""
+"""INTERVAL values: parsing (PostgreSQL, SQL and ISO 8601 notations) and formatting."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Booleans, integers and binary floats: text in and out, ranges, rounding to 32 bits."""
+"""Booleans, integers and binary floats: parsing, formatting, ranges, rounding to 32 bits."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def parse_float4(text: str) -> float:
 def _leaning(word: str, value: float) -> float:
     """`value`, or its neighbour on the side where the decimal `word` lies exactly.
 
-    Rounding text to 64 and then to 32 bits goes wrong at a midpoint unless it leans the right way.
+    Rounding text to 64 and then to 32 bits is wrong at a midpoint without this correction.
     """
     exact, held = Decimal(word), Decimal(value)
     return (

@@ -1,10 +1,10 @@
-"""PostgreSQL's regular expressions, on top of Python's.
+"""PostgreSQL's regular expressions, translated to Python's.
 
 A pattern is translated once (C locale: classes are ASCII) and matched with `re`. The two differ in
-which of several matches they take: PostgreSQL the longest at the leftmost place, Python the first
-its backtracking finds. Whether there is a match is the same in both; for its extent `span` looks
-for a longer (or, for a non-greedy expression, shorter) one at the same place. Patterns for which
-that cannot be told from outside raise `Unsupported`; invalid ones 2201B.
+which of several matches they take: PostgreSQL the longest at the leftmost position, Python the
+first its backtracking finds. Whether there is a match is the same in both; for its extent `span`
+searches for a longer (or, for a non-greedy expression, shorter) one at the same position. Patterns
+for which that cannot be determined from outside raise `Unsupported`; invalid ones 2201B.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def invalid(reason: str) -> InvalidInput:
 
 @dataclass(frozen=True, slots=True)
 class Regex:
-    """A compiled pattern, and what decides whether its matches can be told exactly."""
+    """A compiled pattern, and the properties that decide whether match extents are exact."""
 
     compiled: re.Pattern[str]
     alternates: bool
@@ -71,7 +71,7 @@ class Regex:
 
 
 def options_of(flags: str) -> tuple[str, bool]:
-    """Checks regexp flags; gives the ones the pattern sees and whether `g` was among them."""
+    """Check regexp flags; return those of the pattern and whether `g` was among them."""
     for flag in flags:
         if flag not in "gicnmspwxqet":
             raise bad_argument("invalid regular expression option")
@@ -355,7 +355,7 @@ def span(regex: Regex, text: str, start: int = 0) -> re.Match[str] | None:
 
 
 def check_captures(regex: Regex) -> None:
-    """Refuses captures whose extent depends on which alternative is tried first."""
+    """Refuse captures whose extent depends on which alternative is tried first."""
     if regex.alternates and regex.compiled.groups and not _same_widths(regex.compiled.pattern):
         raise Unsupported("captures beside alternatives of several lengths are not supported")
 

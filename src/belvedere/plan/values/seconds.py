@@ -1,6 +1,6 @@
-"""Digits of a second: times, timestamps and intervals rounded to fewer of them.
+"""Second precision: rounding of times, timestamps and intervals to fewer digits of a second.
 
-As in PostgreSQL halves go away from zero, and the zero of timestamps is the year 2000.
+As in PostgreSQL halves round away from zero, and the zero of timestamps is the year 2000.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""CHAR, VARCHAR, BYTEA, UUID and JSON values: text in and out, lengths."""
+"""CHAR, VARCHAR, BYTEA, UUID and JSON values: parsing, formatting, lengths."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _UUID = re.compile(r"\{?(?:[0-9a-fA-F]{4}-?){7}[0-9a-fA-F]{4}\}?")
 
 
 def checked(value: str) -> str:
-    """A text from outside that may be a value: it has no NUL, and every character is one."""
+    """Check a text from outside: a value has no NUL and only valid Unicode characters."""
     if "\0" in value or not (value.isascii() or _is_unicode(value)):
         raise InvalidInput("invalid byte sequence for encoding", sqlstate="22021")
     return value
@@ -110,7 +110,7 @@ def format_uuid(value: uuid.UUID) -> str:
 
 
 def parse_json(text: str) -> str:
-    """Checks that `text` is JSON and keeps it as it is."""
+    """Check that `text` is JSON and return it unchanged."""
     load_json(text)
     return text
 
