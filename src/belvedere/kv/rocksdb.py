@@ -1,6 +1,6 @@
 """The batch store on RocksDB, through rocksdict in raw mode, with a single column family.
 
-Much of this file works around the binding (docs/decisions/20261115_rocksdict.md): errors
+Much of this file works around the binding (docs/rocksdb.md): errors
 are bare exceptions, so each call maps them; `close` leaves the lock behind while an iterator or a
 checkpoint object lives, so neither outlives it, and fails while another thread is inside a call, so
 it lets none begin and waits for those that run; a write with the sync option holds the GIL through

@@ -1,7 +1,7 @@
 """A check of RocksDB's write-ahead logs before RocksDB opens them.
 
 RocksDB verifies the checksum of each log record. Two kinds of damage it does not survive (measured
-with RocksDB 9.8.4, see docs/decisions/20261115_rocksdict.md), so they are detected here:
+with RocksDB 9.8.4, see docs/rocksdb.md), so they are detected here:
   - a record whose type byte says "recycled log" makes the open spin for ever, in every mode;
   - of several logs, an older one that was cut or deleted leaves a hole that is opened silently, in
     every mode. The records carry sequence numbers without gaps, so a hole shows.
