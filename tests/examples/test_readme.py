@@ -34,17 +34,6 @@ def test_readme_snippets_run(tmp_path: Path) -> None:
     run_page((REPOSITORY / "README.md").read_text(), tmp_path)
 
 
-def test_readme_links_lead_somewhere() -> None:
-    for page in [*REPOSITORY.glob("*.md"), *REPOSITORY.glob("docs/**/*.md")]:
-        for target in links(page.read_text()):
-            assert (page.parent / target).exists(), f"{page.name} links to {target}"
-
-
-def links(page: str) -> list[str]:
-    targets = [part.split(")")[0].split("#")[0] for part in page.split("](")[1:]]
-    return [target for target in targets if target and "://" not in target]
-
-
 def test_blocks_of_one_tag_form_one_program(tmp_path: Path) -> None:
     assert run_page(PAGE, tmp_path) == {"python": "2\n", "sh": "from the environment\n"}
 
@@ -60,7 +49,3 @@ def test_snippet_that_fails_is_noticed(broken: str, tmp_path: Path) -> None:
 def test_page_without_code_runs_nothing(tmp_path: Path) -> None:
     assert blocks("text\n", "python") == []
     assert run_page("text\n", tmp_path) == {}
-
-
-def test_dead_link_is_noticed() -> None:
-    assert links("[a](gone.md#part) [b](https://example.com) [c](#here)") == ["gone.md"]
